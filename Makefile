@@ -21,7 +21,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo demo-picture test test-all lint format types unit meaning coverage bench docs install openmp weights clean \
+.PHONY: help demo demo-picture studio-pictures test test-all lint format types unit meaning coverage bench docs install openmp weights clean \
 	test-extras test-faults test-interop test-training test-trl train-demo bench-training training \
 	bench-interop servers
 
@@ -38,6 +38,9 @@ demo: $(VENV)/.runtime openmp  ## see tools repair their definitions: a small lo
 demo-picture: $(VENV)/.dev openmp  ## run the demo and record it into docs/images/demo.svg
 	$(BIN)/agentkit models install $(MODEL)
 	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 5 -- $(BIN)/agentkit demo $(ARGS)
+
+studio-pictures: $(VENV)/.dev  ## play the studio's story in Chromium and keep its pictures in docs/images
+	STUDIO_PICTURES=docs/images $(BIN)/pytest plugins/agentkit-studio/tests/test_browser.py -k story $(ARGS)
 
 test: lint weights types unit meaning  ## lint, check types, run the tests that take seconds
 

@@ -1,8 +1,7 @@
 """``Image``, ``Audio`` and ``File``: what a message or a tool's result holds beside its text.
 
-Bytes are checked when a medium is made: the type that is stated must be the type that they are, and
-there may not be too many. A URL is checked for its form alone and never fetched; the provider of
-the model does that.
+Bytes are checked on construction: they must be of the stated type and within the limit. A URL is
+only checked for its form and never fetched; the model's provider does that.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from agentkit.errors import UsageError
 MediaKind = Literal["image", "audio", "file"]
 
 MAX_MEDIA_BYTES = 20_000_000
-"""The bytes that one medium may have where nobody says otherwise."""
+"""Default limit of one medium, in bytes."""
 
 PLACE = "\ufffc"
-"""Stands in the text of a message where a medium belongs (Unicode's object replacement character).
-The first one is the place of the first medium, and so on; media without a place come last."""
+"""Placeholder of a medium in the text of a message (Unicode's object replacement character). The
+first one stands for the first medium, and so on; media without a placeholder come last."""
 
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -38,12 +37,15 @@ _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     "application/pdf": (b"%PDF-",),
     "application/zip": (b"PK\3\4",),
 }
-"""How the bytes of a type begin. Of other types whoever makes the medium says what they are."""
+"""Leading bytes by type. For other types ``media_type`` is trusted."""
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
-_BRANDS = {b"heic": "image/heic", b"mif1": "image/heic", b"avif": "image/avif"} | dict.fromkeys(
-    (b"M4A ", b"M4B "), "audio/mp4"
-)
+_BRANDS = {
+    b"heic": "image/heic",
+    b"mif1": "image/heic",
+    b"avif": "image/avif",
+    b"M4A ": "audio/mp4",
+}
 _KNOWN = (*_BEGINNINGS, *_RIFF.values(), *dict.fromkeys(_BRANDS.values()))
 
 _TYPE = re.compile(r"[a-z]+/[a-z0-9!#$&^_.+-]{1,99}")
@@ -54,11 +56,8 @@ _ALIASES = {
     "audio/mp3": "audio/mpeg",
     "audio/x-m4a": "audio/mp4",
     "audio/m4a": "audio/mp4",
-    "application/x-yaml": "application/yaml",
 }
-_TEXTS = frozenset(
-    {"application/json", "application/xml", "application/yaml", "application/x-yaml"}
-)
+_TEXTS = frozenset({"application/json", "application/xml", "application/yaml"})
 _IMAGE_TOKENS = 1_600  # the most that Anthropic counts for one, and more than OpenAI mostly does
 _BYTES_A_TOKEN = {"audio": 1_000, "file": 25}  # speech in MP3, and pages of PDF
 
@@ -68,18 +67,18 @@ class Media:
     """An image, a piece of audio, or a file; see ``Image``, ``Audio`` and ``File``.
 
     Attributes:
-        data: Its bytes; None for one that is given by its URL, or was kept without its bytes.
-        path: The file to read them from, in place of ``data``.
-        url: Its https URL, in place of ``data``: the provider of the model fetches it.
-        media_type: Such as ``image/png``; found by the bytes where it is left out.
+        data: The bytes; None for a URL, and where the bytes were not kept.
+        path: A file to read, in place of ``data``.
+        url: An https URL, in place of ``data``; the model's provider fetches it.
+        media_type: Such as ``image/png``; detected from the bytes by default.
         name: The file's name, which models may read.
-        max_bytes: The most bytes it may have.
+        max_bytes: Limit of ``size``.
         sha256: Digest of the bytes, or of the URL.
-        size: How many bytes there are.
+        size: Number of bytes.
 
     Raises:
         UsageError: Not exactly one of ``data``, ``path`` and ``url`` is given, or it cannot be
-            read; there are too many bytes, or they are of another type; the URL is not https.
+            read; the bytes are too many, or of another type; the URL is not https.
     """
 
     kind: ClassVar[MediaKind]
@@ -96,9 +95,8 @@ class Media:
     def __post_init__(self, path: str | os.PathLike[str] | None, max_bytes: int) -> None:
         given = [one for one in (self.data, path, self.url or None) if one is not None]
         if len(given) != 1 and (given or not self.sha256):
-            raise UsageError(
-                f"{type(self).__name__} takes one of data=, path= and url=, and got {len(given)}"
-            )
+            name = type(self).__name__
+            raise UsageError(f"{name} takes exactly one of data=, path= and url=; got {len(given)}")
         if path is not None:
             self._set(data=_read(path, self._what, max_bytes), name=self.name or Path(path).name)
         if self.url:
@@ -107,7 +105,7 @@ class Media:
         if self.data is None:
             return
         if not isinstance(self.data, bytes):
-            raise UsageError(f"data is bytes, and not of type {type(self.data).__name__}")
+            raise UsageError(f"data must be bytes, not {type(self.data).__name__}")
         _check_size(len(self.data), self._what, max_bytes)
         self._set(
             media_type=self._checked_type(self.data),
@@ -117,10 +115,10 @@ class Media:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: object, handler: Any) -> dict[str, Any]:
-        """Any value, for what a tool returns.
+        """The schema of a tool's result: any value.
 
         Raises:
-            TypeError: It is a parameter of a tool.
+            TypeError: A parameter of a tool has this type.
         """
         if handler.mode == "validation":
             raise TypeError(
@@ -137,7 +135,7 @@ class Media:
         return f"the {self.kind}{f' {self.name!r}' if self.name else ''}"
 
     def _checked_type(self, data: bytes) -> str:
-        """The type of the bytes, which is the one that was stated, if one was."""
+        """The type of the bytes; it must be the stated one, if there is one."""
         stated = self.media_type.partition(";")[0].strip().lower()
         stated = _ALIASES.get(stated, stated)
         if stated and not _TYPE.fullmatch(stated):
@@ -146,77 +144,82 @@ class Media:
         is_container = found == "application/zip" and stated.startswith("application/")
         if stated and not is_container and found != stated and (found or stated in _KNOWN):
             raise UsageError(
-                f"{self._what} is said to be {stated}, and its bytes are "
-                f"{found or 'something else'}; give what it is, or leave media_type out"
+                f"media_type of {self._what} is {stated}, but the bytes are "
+                f"{found or 'of another type'}; correct media_type, or leave it out"
             )
         own = found.partition("/")[0] if found.startswith(("image/", "audio/")) else "file"
         if own != self.kind:
             known = ", ".join(name for name in _KNOWN if name.startswith(self.kind))
             raise UsageError(
-                f"the bytes of {self._what} are {found or 'of no known type'}; "
-                + (f"it may be {known}" if self.kind != "file" else f"use {own.title()}")
+                f"{self._what} is {found or 'of an unknown type'}; "
+                + (f"supported are {known}" if self.kind != "file" else f"use {own.title()}")
             )
         if not stated and not found and not _is_utf8(data):
-            raise UsageError(f"{self._what} is of no known type; tell it with media_type=")
+            raise UsageError(f"{self._what} is of an unknown type; pass media_type=")
         return stated or found or "text/plain"
 
     @property
     def is_text(self) -> bool:
-        """Whether a model that takes nothing but text can read it."""
+        """Whether it is text, which every model accepts."""
         return self.data is not None and (
             self.media_type.startswith("text/") or self.media_type in _TEXTS
         )
 
     @property
     def is_kept(self) -> bool:
-        """Whether its bytes, or where they are, is known."""
+        """Whether there are bytes or a URL."""
         return self.data is not None or bool(self.url)
 
     @property
     def label(self) -> str:
-        """What stands for it in a text, such as ``[image: image/png, 1,024 bytes]``."""
+        """Its stand-in in texts, such as ``[image: image/png, 1,024 bytes]``."""
         what = self.url or f"{self.media_type or 'a URL'}, {self.size:,} bytes"
         return f"[{' '.join(filter(None, (self.kind, self.name)))}: {what}]"
 
     @property
     def tokens(self) -> int:
-        """About how many tokens a model reads for it."""
+        """Estimated prompt tokens."""
         if self.kind == "image":
             return _IMAGE_TOKENS
         return self.size // (4 if self.is_text else _BYTES_A_TOKEN[self.kind]) or _IMAGE_TOKENS
 
     @property
+    def words(self) -> str:
+        """A text file as a model reads it."""
+        return f"{self.label}\n{(self.data or b'').decode('utf-8', 'replace')}"
+
+    @property
     def base64(self) -> str:
-        """Its bytes as text."""
+        """The bytes in base64."""
         return binascii.b2a_base64(self.data or b"", newline=False).decode()
 
     @property
     def data_url(self) -> str:
-        """Its URL, or one that holds its bytes."""
+        """The URL, or a ``data:`` URL of the bytes."""
         return self.url or f"data:{self.media_type};base64,{self.base64}"
 
     def reference(self) -> dict[str, Any]:
-        """It as a JSON object without its bytes."""
+        """A JSON object without the bytes."""
         record = {"kind": self.kind, "media_type": self.media_type, "name": self.name}
         record |= {"url": self.url, "sha256": self.sha256}
         return {key: text for key, text in record.items() if text} | {"size": self.size}
 
     def to_json(self) -> dict[str, Any]:
-        """The same with the bytes."""
+        """A JSON object with the bytes."""
         return self.reference() | ({} if self.data is None else {"data": self.base64})
 
     def forgotten(self, name: str = "") -> Media:
-        """What is left of it where neither its bytes nor its URL may be kept.
+        """The same medium without bytes, URL and name, for redacted records.
 
         Args:
-            name: The file's name from then on.
+            name: The name to keep.
         """
         return type(self)(media_type=self.media_type, name=name, sha256=self.sha256, size=self.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Image(Media):
-    """An image for a model to look at, by its bytes, a path or an https URL; see ``Media``.
+    """An image from bytes, a path or an https URL; see ``Media``.
 
     Example:
         >>> pixel = Image(data=bytes.fromhex("89504e470d0a1a0a"), name="dot.png")
@@ -229,14 +232,14 @@ class Image(Media):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Audio(Media):
-    """A piece of audio for a model to listen to; see ``Media``."""
+    """Audio; see ``Media``."""
 
     kind: ClassVar[MediaKind] = "audio"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class File(Media):
-    """A document for a model to read: a PDF, or a text, which every model takes; see ``Media``."""
+    """A document, such as a PDF or a text file; see ``Media``."""
 
     kind: ClassVar[MediaKind] = "file"
 
@@ -248,11 +251,11 @@ def media_from_json(record: Mapping[str, Any], data: str | None = None) -> Media
     """The inverse of ``Media.to_json`` and, without bytes, of ``Media.reference``.
 
     Args:
-        record: What either gave.
-        data: The bytes in base64, where they are kept elsewhere.
+        record: The JSON object.
+        data: The bytes in base64, where the record does not hold them.
 
     Raises:
-        ValueError: It is no such record, or its bytes are not those of its digest.
+        ValueError: The record is malformed, or the bytes do not match the digest.
     """
     values = dict(record)
     cls, encoded = _KINDS[values.pop("kind")], values.pop("data", data)
@@ -264,12 +267,12 @@ def media_from_json(record: Mapping[str, Any], data: str | None = None) -> Media
     except UsageError as error:
         raise ValueError(str(error)) from error
     if made.sha256 != record.get("sha256", ""):
-        raise ValueError(f"the bytes of a medium do not have the digest {record.get('sha256')!r}")
+        raise ValueError(f"the bytes of a medium do not match the digest {record.get('sha256')!r}")
     return made
 
 
 def placed(parts: Iterable[str | Media]) -> tuple[str, tuple[Media, ...]]:
-    """The text and the media of a message that is told in parts.
+    """The text and the media of a message that is given in parts.
 
     Example:
         >>> text, media = placed(["Is", Image(url="https://x.example/a.png"), "red?"])
@@ -277,7 +280,7 @@ def placed(parts: Iterable[str | Media]) -> tuple[str, tuple[Media, ...]]:
         ('Is_red?', 1)
 
     Raises:
-        UsageError: A part is neither.
+        UsageError: A part is neither a text nor a medium.
     """
     text, media = "", []
     for part in parts:
@@ -294,7 +297,7 @@ def placed(parts: Iterable[str | Media]) -> tuple[str, tuple[Media, ...]]:
 
 
 def parts_of(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
-    """The parts that ``placed`` made a text and media of."""
+    """The inverse of ``placed``."""
     for words, one in zip_longest(text.split(PLACE, len(media)), media):
         if words:
             yield words
@@ -303,9 +306,9 @@ def parts_of(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
 
 
 def pieces(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
-    """The parts of a message, as a model reads them.
+    """The parts of a message as models get them.
 
-    Files of text, and media of which the bytes were not kept, are texts.
+    Text files become texts, and so do media whose bytes were not kept.
     """
     for part in parts_of(text, media):
         if isinstance(part, str) or (part.is_kept and not part.is_text):
@@ -313,11 +316,11 @@ def pieces(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
         elif part.data is None:
             yield f"{part.label[:-1]}, not kept]"
         else:
-            yield f"{part.label}\n{part.data.decode('utf-8', 'replace')}"
+            yield part.words
 
 
 def _type_of(data: bytes) -> str:
-    """The type that bytes have by how they begin; empty for an unknown one."""
+    """The type by the leading bytes; empty if unknown."""
     if data.startswith(b"RIFF"):
         return _RIFF.get(data[8:12], "")
     if data[4:8] == b"ftyp":
@@ -328,7 +331,7 @@ def _type_of(data: bytes) -> str:
 def _read(path: str | os.PathLike[str], what: str, max_bytes: int) -> bytes:
     place = Path(path)
     if not place.is_file():  # a pipe may never end
-        raise UsageError(f"{what} cannot be read: {str(place)!r} is no file")
+        raise UsageError(f"{what} cannot be read: {str(place)!r} is not a file")
     try:
         with place.open("rb") as file:
             _check_size(os.fstat(file.fileno()).st_size, f"{what} {str(place)!r}", max_bytes)
@@ -340,8 +343,8 @@ def _read(path: str | os.PathLike[str], what: str, max_bytes: int) -> bytes:
 def _check_size(size: int, what: str, max_bytes: int) -> None:
     if size > max_bytes:
         raise UsageError(
-            f"{what} has {size:,} bytes, and at most {max_bytes:,} are sent to a model; make it "
-            "smaller, or allow more with max_bytes="
+            f"{what} has {size:,} bytes; the limit is {max_bytes:,}. Make it smaller, or raise "
+            "max_bytes"
         )
     if not size:
         raise UsageError(f"{what} is empty")
@@ -351,8 +354,8 @@ def _check_url(url: str) -> None:
     host = url.removeprefix("https://").partition("/")[0]
     if not url.startswith("https://") or not host or "@" in host or not url.isprintable():
         raise UsageError(
-            f"{url[:80]!r} is not an https URL that a provider can fetch; give the bytes with "
-            "data= or path="
+            f"{url[:80]!r} is not an https URL without credentials; pass the bytes with data= or "
+            "path="
         )
 
 

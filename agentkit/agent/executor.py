@@ -494,7 +494,7 @@ class Executor:
             async with deadline:
                 with self._context(call, tool, number):
                     value = await _invoked(tool, function, arguments)
-            if tool.definition.is_composite and self.run.returned:
+            if self.run.returned and tool.definition.is_composite:
                 value = with_media(value, self.run.returned)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)

@@ -17,6 +17,7 @@ from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
 from agentkit.agent.types import WAITS_FOR_PERSON, Emit, Limits, RunResult, ignore, waiting_calls
 from agentkit.episodes import Episode
+from agentkit.episodes.episode import MEDIA_DATA
 from agentkit.episodes.labels import (
     ROUTE_LABELS,
     TRACE_LABELS,
@@ -432,6 +433,7 @@ def _put(memory: OrderedDict[str, T], episode_id: str, value: T) -> None:
 def _as_asked(episode: Episode) -> bytes:
     """A digest of a run, without what was judged of it since."""
     record = replace(episode, verdict=None, diagnosis=None).to_json()
+    record.pop(MEDIA_DATA, None)  # the digests are in the record
     return hashlib.sha256(canonical_json(record)).digest()
 
 

@@ -16,6 +16,7 @@ from agentkit.errors import (
     UnknownSchemeError,
     UsageError,
 )
+from agentkit.evaluation.results.texts import visible
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -40,13 +41,8 @@ class Failure(click.ClickException):
     """An error of ours as its sentence on stderr, or as the list that it is; exit status 1."""
 
     def format_message(self) -> str:
-        """The message; what it quotes cannot steer the terminal."""
-        signs = (one if one.isprintable() or one in "\n\t" else _code(one) for one in self.message)
-        return "".join(signs)
-
-
-def _code(character: str) -> str:
-    return f"⟨U+{ord(character):04X}⟩"
+        """The message, which may quote a name or a text that would steer the terminal."""
+        return visible(self.message)
 
 
 class Misuse(Failure):

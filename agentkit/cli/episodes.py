@@ -347,7 +347,7 @@ def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
         yield "session", f"{episode.session_id} ({episode.history_length} messages before)"
     if labels := {name: one for name, one in episode.metadata.items() if name != "settings"}:
         yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
-    yield "request", episode.request
+    yield "request", "\n".join((episode.request, *(one.label for one in episode.media)))
 
 
 def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:

@@ -84,7 +84,7 @@ def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
         [_brief(one) for one in library.definitions],
         [fold("tool"), cut("parameters"), cut("summary")],
         (
-            (one.name, _signature_line(one), one_line(one.description.summary))
+            (one_line(one.name), _signature_line(one), one_line(one.description.summary))
             for one in library.definitions
         ),
         note=f"{plural(len(library), 'tool')} in library version {library.version}",
@@ -95,7 +95,7 @@ def _signature_line(definition: ToolDefinition) -> str:
     """``city: string, days?: integer``; a question mark means optional."""
     required = set(definition.signature.required)
     return ", ".join(
-        f"{name}{'' if name in required else '?'}: {type_text(schema)}"
+        one_line(f"{name}{'' if name in required else '?'}: {type_text(schema)}")
         for name, schema in definition.signature.properties.items()
     )
 
@@ -129,7 +129,7 @@ def show(name: str, *, at: AtVersion, store_url: StoreUrl) -> Output:
 
 
 def _print_tool(library: Library, definition: ToolDefinition) -> None:
-    print_line(definition.name)
+    print_line(one_line(definition.name))
     print_line(f"\n{definition.text or '(no description)'}\n")
     rows = list(_parameters(definition))
     if rows:
@@ -151,15 +151,15 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
         known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
         bounds = (f"{key} {_json(known[key])}" for key in known if _BOUNDS.match(key))
         yield (
-            name,
-            type_text(schema),
+            one_line(name),
+            one_line(type_text(schema)),
             "yes" if name in required else "no",
             _json(known["default"]) if "default" in known else "",
             " ".join(filter(None, (texts.get(name, ""), ", ".join(bounds)))),
         )
         for path, text in texts.items():
             if path.startswith((f"{name}.", f"{name}[")):
-                yield f"  {path}", "", "", "", text
+                yield f"  {one_line(path)}", "", "", "", text
 
 
 def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
@@ -180,7 +180,8 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
         result = _json(example.result) if example.is_whole else "(not kept)"
         yield "example", f"{_json(example.arguments)} -> {result}"
     named = f"named {origin.original_name} there" if origin.original_name else ""
-    yield "origin", " ".join(filter(None, (origin.kind, origin.reference, origin.licence, named)))
+    parts = (origin.kind, origin.reference, origin.licence, named)
+    yield "origin", one_line(" ".join(filter(None, parts)))
     yield "digest", definition.digest
 
 
@@ -199,9 +200,12 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
         faults = {fault.child: f"  ! {fault.code}" for fault in pin_faults(library, [name])}
         pins = {pin.name: pin.digest[:12] for pin in definition.signature.children}
         for child in dict.fromkeys((*dag.children[name], *pins)):
-            yield "calls", f"{child} {pins.get(child, 'not pinned')}{faults.get(child, '')}"
+            yield (
+                "calls",
+                f"{one_line(child)} {pins.get(child, 'not pinned')}{faults.get(child, '')}",
+            )
     if dag.parents[name]:
-        yield "used by", ", ".join(dag.parents[name])
+        yield "used by", one_line(", ".join(dag.parents[name]))
 
 
 def _json(value: Any) -> str:
@@ -438,7 +442,7 @@ def _hit_row(rank: int, hit: Hit, offered: list[str], *, explain: bool) -> tuple
     name, description = hit.definition.name, hit.definition.description
     shares = (f"{field.replace('_', ' ')} {score:+.3f}" for field, score in hit.fields.items())
     more = (", ".join(shares), hit.reason) if explain else (one_line(description.summary),)
-    return rank, "*" if name in offered else "", name, f"{hit.score:.3f}", *more
+    return rank, "*" if name in offered else "", one_line(name), f"{hit.score:.3f}", *more
 
 
 def _print_stages(found: Retrieval) -> None:

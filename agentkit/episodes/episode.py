@@ -28,7 +28,7 @@ the oldest version that holds all of it: 2 has the library's names of tools, 3 t
 of an answer that only its provider understands, and why an answer was cut short, 4
 guardrails, and what was left out of a history, 5 media, and the calls of programs."""
 
-_MEDIA_DATA = "media_data"
+MEDIA_DATA = "media_data"
 """The key of a record's table of the bytes of its media, in base64 by their digests."""
 
 StopReason = Literal[
@@ -377,7 +377,7 @@ class Episode:
         if self.format >= FORMAT_VERSION:
             shown = (*self.media, *(one for result in self.results for one in result.media))
             held = {one.sha256: one.base64 for one in shown if one.data is not None}
-            record |= {_MEDIA_DATA: held} if held else {}
+            record |= {MEDIA_DATA: held} if held else {}
         return record
 
     @classmethod
@@ -394,7 +394,7 @@ class Episode:
                     f"agentkit reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
                 )
             fields = {**record, "usage": record["usage"], "turns": record["turns"]}
-            held = fields.pop(_MEDIA_DATA, None)
+            held = fields.pop(MEDIA_DATA, None)
             episode = from_record(cls, fields)
             return episode if not held else _with_media(episode, held)
         except KeyError as error:

@@ -73,6 +73,9 @@ IMPORTED = "imported"
 """The file from which ``agentkit import`` read a record that nobody said to be one's own. What it
 tells are a stranger's words: nothing is learned from it, and no experiment counts it."""
 
+FEEDBACK_SHELF = "feedback/"
+"""Before the id of an episode, in the ``session_id`` of what users said of it."""
+
 TRACE_ID = "trace_id"
 """Id of the trace that the run is a part of, in hexadecimal digits, when it was traced."""
 
@@ -97,8 +100,15 @@ def is_imported(metadata: Mapping[str, str]) -> bool:
 
 
 def as_imported(episode: Episode, source: str) -> Episode:
-    """The episode with the label that it came from a file, whatever the file says."""
-    return replace(episode, metadata={**episode.metadata, IMPORTED: source})
+    """The episode with the label that it came from a file, whatever the file says.
+
+    It takes no place among what users of ours said.
+    """
+    labels = {**episode.metadata, IMPORTED: source}
+    session = episode.session_id
+    if session is not None and session.startswith(FEEDBACK_SHELF):
+        session = None
+    return replace(episode, session_id=session, metadata=labels)
 
 
 def as_own(episode: Episode) -> Episode:
@@ -182,10 +192,10 @@ def is_late_verdict(record: Episode) -> bool:
 
     Such a record names the episode by its label ``view_of`` and has no turns
     (``agentkit.evolution.serving.judged`` makes it). A side of a shadow run has that label too, but
-    turns of its own, and its verdict is about these alone.
+    turns of its own, and its verdict is about these alone. What was imported speaks for no user.
     """
     labels = record.metadata
-    is_feedback = record.verdict is not None and not record.turns
+    is_feedback = record.verdict is not None and not record.turns and not is_imported(labels)
     return is_feedback and VIEW_OF in labels and SHADOW_OF not in labels
 
 

@@ -203,7 +203,7 @@ class _JsonTexts:
             return self.object(data)
         if isinstance(data, list | tuple):
             return type(data)([self.value(item) for item in data])
-        if isinstance(data, Media):  # nobody here looks at pictures, and URLs are keys at times
+        if isinstance(data, Media):  # cannot be searched, and a URL may be a key
             return data.forgotten(self.text(data.name))
         return data
 

@@ -38,7 +38,7 @@ from agentkit.evolution.learning import has_passed
 from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.proposers.observed import ObservedCall, refused_by_rules
-from agentkit.evolution.serving import with_overrides
+from agentkit.evolution.repository import with_overrides
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import JsonObject

@@ -11,7 +11,6 @@ from agentkit.composites.codec import program_of
 from agentkit.composites.rendering import render
 from agentkit.library.library import Library
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.rules import rule_sentence
 
 # --- What a model sees of a tool, and how two revisions differ there, for people to read ----------
 # A model sees a name, a text and a parameters schema. Learned rules show in both: as a sentence and
@@ -243,15 +242,15 @@ def library_changes(before: Library, after: Library) -> Mapping[str, tuple[ViewC
     return found
 
 
-# --- What a change does to a definition, field by field -------------------------------------------
+# --- What no model sees of a definition, field by field -------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One field that a change touches.
+    """One field that a change touches, and that no model sees.
 
     Attributes:
-        field: Where: ``summary``, ``parameters.periods``, ``usage_rules``, ``rules``.
+        field: Where: ``tags``, ``examples``, ``signature.effects``, ``body``.
         before: The text as it was, of a list one entry a line; empty for none.
         after: The text as it is.
     """
@@ -265,18 +264,18 @@ class Difference:
         return asdict(self)
 
 
-def differences(before: ToolDefinition, after: ToolDefinition) -> tuple[Difference, ...]:
-    """Every field in which two revisions of a tool differ, in the order in which they are read.
+def unseen_changes(before: ToolDefinition | None, after: ToolDefinition) -> tuple[Difference, ...]:
+    """Every field in which two revisions of a tool differ and that no model sees.
 
     Example:
         >>> from dataclasses import replace
         >>> from agentkit.tools.definition import Description
         >>> ping = ToolDefinition(name="ping", description=Description(summary="Ping a host."))
-        >>> said = replace(ping, description=Description(summary="Ping a host by name."))
-        >>> [(one.field, one.after) for one in differences(ping, said)]
-        [('summary', 'Ping a host by name.')]
+        >>> tagged = replace(ping, description=Description(summary="Ping.", tags=("network",)))
+        >>> [(one.field, one.after) for one in unseen_changes(ping, tagged)]
+        [('tags', 'network')]
     """
-    old, new = _fields(before), _fields(after)
+    old, new = _unseen(before or ToolDefinition(name=after.name)), _unseen(after)
     return tuple(
         Difference(field=name, before=old.get(name, ""), after=new.get(name, ""))
         for name in {**old, **new}
@@ -284,17 +283,11 @@ def differences(before: ToolDefinition, after: ToolDefinition) -> tuple[Differen
     )
 
 
-def _fields(definition: ToolDefinition) -> dict[str, str]:
-    """All that a definition says, as texts by field; of a list one entry a line."""
-    words, told = definition.description, definition.specification
-    signature = definition.to_json()["signature"]
+def _unseen(definition: ToolDefinition) -> dict[str, str]:
+    """What no model sees, as texts by field; of a list one entry a line."""
+    told, signature = definition.specification, definition.to_json()["signature"]
     parts: dict[str, Iterable[str]] = {
-        "name": (definition.name,),
-        "summary": (words.summary,),
-        **{f"parameters.{name}": (text,) for name, text in words.parameters.items()},
-        "usage_rules": words.usage_rules,
-        "tags": words.tags,
-        "rules": map(rule_sentence, told.rules),
+        "tags": definition.description.tags,
         "pre": told.pre,
         "post": told.post,
         "text": told.text,
@@ -303,6 +296,7 @@ def _fields(definition: ToolDefinition) -> dict[str, str]:
         **{f"signature.{name}": (_field_json(part),) for name, part in signature.items()},
         "body": (_program_text(definition),),
     }
+    parts.pop("signature.parameters", None)
     return {name: "\n".join(lines) for name, lines in parts.items()}
 
 

@@ -46,8 +46,6 @@ class InsertPolicy:
     Attributes:
         allow_revisions: Take a composite whose name the library knows as a new revision of that
             tool. Composites made of it are tried on it first.
-        run_undeclared: Run tools that do not declare their effects when trying a candidate.
-            Without it they are answered from their worked calls.
         seconds: Bound on trying one candidate.
 
     Raises:
@@ -55,7 +53,6 @@ class InsertPolicy:
     """
 
     allow_revisions: bool = False
-    run_undeclared: bool = False
     seconds: float = 10.0
 
     def __post_init__(self) -> None:
@@ -111,15 +108,13 @@ class MissingStub(Exception):  # noqa: N818 - a signal inside this package, told
         super().__init__(f"no recorded answer of {tool_name} for {dict(arguments)}")
 
 
-def runs_live(definition: ToolDefinition, policy: InsertPolicy) -> bool:
+def runs_live(definition: ToolDefinition) -> bool:
     """Whether validation may run the tool itself: it is known to touch nothing outside the call.
 
     A tool that reads the world is answered from its records as well: what it says tomorrow is no
     evidence for what it said.
     """
     effects = definition.signature.effects
-    if policy.run_undeclared and not effects.to_json():
-        return True
     return effects.is_read_only and not effects.reads and not effects.open_world
 
 
@@ -303,15 +298,14 @@ class DryRun:
 
     Args:
         tools: The library's tools by name.
-        policy: Which tools may run, and for how long.
+        policy: For how long they may run.
     """
 
     def __init__(self, tools: Mapping[str, Tool], policy: InsertPolicy) -> None:
         self._tools = tools
-        self.policy = policy
-        most = policy.seconds
-        self._limits = CompositeLimits(deadline_seconds=most)
-        self._until = time.monotonic() + most
+        self._seconds = policy.seconds
+        self._limits = CompositeLimits(deadline_seconds=policy.seconds)
+        self._until = time.monotonic() + policy.seconds
         self._safe: dict[str, Tool] = {}
 
     def safe(self, name: str) -> Tool:
@@ -331,27 +325,22 @@ class DryRun:
             pinned = (child.name for child in definition.signature.children)
             children = {name: self.safe(name) for name in pinned if name in self._tools}
             return composite_tool(definition, children, limits=self._limits, contracts="always")
-        if tool.is_bound and runs_live(definition, self.policy):
+        if tool.is_bound and runs_live(definition):
             return tool
         return stub(definition)
-
-    def is_pure(self, definition: ToolDefinition) -> bool:
-        """Whether a run of the tool is evidence for all later runs."""
-        return runs_live(definition, self.policy)
 
     def lacking(self, name: str) -> tuple[str, str]:
         """Why a tool without a recorded answer was not run itself, as a code, and what to do."""
         tool = self._tools[name]
         effects = tool.definition.signature.effects
-        if runs_live(tool.definition, self.policy):
+        if runs_live(tool.definition):
             return "unbound_child", (
                 f"{name!r} is pure, but has no code in this process: give its Tool to the manager "
                 "(tools=..., --tools), or record an example of it with these arguments"
             )
         advice = f"record an example of {name!r} with these arguments and its answer"
         if not effects.to_json() and tool.is_bound:
-            advice += "; if it touches nothing outside the call, declare effects=Effects.pure(), "
-            advice += "or use InsertPolicy(run_undeclared=True)"
+            advice += "; if it touches nothing outside the call, declare effects=Effects.pure()"
         return "no_stub", advice
 
     async def run(self, tool: Tool, arguments: JsonObject) -> Any:
@@ -387,7 +376,7 @@ class DryRun:
 
     def _check_time(self) -> None:
         if time.monotonic() > self._until:
-            raise BudgetSpent(f"more than {self.policy.seconds:g} s (InsertPolicy.seconds)")
+            raise BudgetSpent(f"more than {self._seconds:g} s (InsertPolicy.seconds)")
 
 
 async def _result_of(tool: Tool, arguments: dict[str, Any]) -> Any:

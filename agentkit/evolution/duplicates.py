@@ -19,7 +19,7 @@ from agentkit.composites import language as ir
 from agentkit.composites.codec import program_of
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError
-from agentkit.evolution.dry_run import DryRun, Failed, agree, probes
+from agentkit.evolution.dry_run import DryRun, Failed, agree, probes, runs_live
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
 from agentkit.messages import JsonObject
@@ -220,7 +220,7 @@ async def find_duplicate(
     alike = [tool for tool in library if _keys(tool.definition)[0] == signature]
     same = [tool.definition for tool in alike if _keys(tool.definition)[1] == program]
     found = _same_program(definition, same, library)
-    if found is not None or not trial.is_pure(definition):
+    if found is not None or not runs_live(definition):
         return found  # one recorded answer says nothing about the next one
     for known in _comparable(definition, alike, trial):
         found = await _same_behaviour(candidate, known, trial)
@@ -256,7 +256,7 @@ def _comparable(candidate: ToolDefinition, alike: Iterable[Tool], trial: DryRun)
         tool
         for tool in alike
         if (tool.is_bound or tool.definition.is_composite)
-        and trial.is_pure(tool.definition)
+        and runs_live(tool.definition)
         and similarity(candidate, tool.definition) >= _SIMILARITY
     ]
     for tool in nlargest(_COMPARED, group, key=lambda one: similarity(candidate, one.definition)):

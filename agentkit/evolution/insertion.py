@@ -21,6 +21,7 @@ from agentkit.evolution.dry_run import (
     call_text,
     cut,
     probes,
+    runs_live,
     with_examples,
 )
 from agentkit.evolution.duplicates import Duplicate, find_duplicate, renamed
@@ -389,7 +390,7 @@ async def _check_probes(candidate: Tool, trial: DryRun) -> None:
     Errors without a contract say nothing here: nobody promised that there are none.
     """
     definition = candidate.definition
-    if not trial.is_pure(definition):
+    if not runs_live(definition):
         return
     worked = [example.arguments for example in definition.worked_calls]
     for arguments in probes(definition.signature, worked):

@@ -29,7 +29,13 @@ from typing import Any, Literal, TypeAlias
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Verdict
-from agentkit.episodes.labels import VIEW_OF, in_library_names, is_late_verdict, with_late_verdicts
+from agentkit.episodes.labels import (
+    FEEDBACK_SHELF,
+    VIEW_OF,
+    in_library_names,
+    is_late_verdict,
+    with_late_verdicts,
+)
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
@@ -540,7 +546,7 @@ def user_texts(verdict: Verdict | None) -> Iterator[str]:
 
 def _shelf(episode_id: str) -> str:
     """The conversation under which feedback is filed, so that an index finds it."""
-    return f"{FEEDBACK}/{episode_id}"
+    return f"{FEEDBACK_SHELF}{episode_id}"
 
 
 def _verdict(episode: Episode, given: UserFeedback) -> Verdict:

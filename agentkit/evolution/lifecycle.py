@@ -1,4 +1,4 @@
-"""The life of a proposal: taken in, agreed to, overruled, brought on until it serves everybody.
+"""The life of a proposal: taken in, agreed to, brought on until it serves everybody.
 
 Everything here decides on one ``LibraryState`` and gives a ``Transaction``; nothing is written.
 """

@@ -169,11 +169,6 @@ class ToolManager:
         self._repository.reload()
         return self.library
 
-    @property
-    def policy(self) -> InsertPolicy:
-        """What is asked of a candidate."""
-        return self._inserting
-
     def register(self, tools: Iterable[Tool | ToolDefinition], *, reason: str = "") -> int:
         """Add primitives that a person gives, unexamined, as ``agentkit tools add`` does.
 

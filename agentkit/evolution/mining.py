@@ -18,7 +18,7 @@ from itertools import islice
 from agentkit.composites.codec import program_from_json, program_of, program_to_json
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError
-from agentkit.evolution.dry_run import MAX_EXAMPLES, InsertPolicy, call_key, runs_live
+from agentkit.evolution.dry_run import MAX_EXAMPLES, call_key, runs_live
 from agentkit.evolution.duplicates import normal_form
 from agentkit.evolution.insertion import CheckResult
 from agentkit.evolution.learning import PASSWORD_FIELD, private_part, suspicious_part
@@ -269,10 +269,7 @@ def _gain(pattern: Pattern, uses: int) -> int:
 
 
 def with_recordings(
-    library: Library,
-    composites: Iterable[MinedComposite],
-    *,
-    policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
+    library: Library, composites: Iterable[MinedComposite]
 ) -> tuple[tuple[MinedComposite, ...], dict[str, list[Example]]]:
     """The composites with worked calls, and the recorded calls of primitives that these rely on.
 
@@ -281,9 +278,8 @@ def with_recordings(
     Args:
         library: The library that the composites are proposed for.
         composites: What mining found.
-        policy: Which tools may run, and how many worked calls a tool keeps.
     """
-    shelf = _Shelf(library, policy)
+    shelf = _Shelf(library)
     chosen = [
         with_worked_calls(one, islice(filter(shelf.take, one.worked), MOST_EXAMPLES))
         for one in composites
@@ -294,11 +290,11 @@ def with_recordings(
 class _Shelf:
     """One answer for each question that a tool was asked."""
 
-    def __init__(self, library: Library, policy: InsertPolicy) -> None:
+    def __init__(self, library: Library) -> None:
         self._definitions = {
             one.name: one
             for one in library.definitions
-            if not one.is_composite and not runs_live(one, policy)
+            if not one.is_composite and not runs_live(one)
         }
         self._known: dict[str, dict[CanonicalCall, Example]] = {
             name: {call_key(one, made.arguments): made for made in reversed(one.worked_calls)}
@@ -350,7 +346,7 @@ def _recorded(
     manager: ToolManager, composites: Sequence[MinedComposite]
 ) -> tuple[MinedComposite, ...]:
     """Record the calls that the composites need; the composites with what agrees with them."""
-    chosen, recorded = with_recordings(manager.library, composites, policy=manager.policy)
+    chosen, recorded = with_recordings(manager.library, composites)
     if recorded:
         manager.record(
             recorded,
@@ -358,7 +354,7 @@ def _recorded(
             reason="recorded calls, to try mined composites on",
         )
         # another writer may have recorded other answers in between
-        chosen, _ = with_recordings(manager.library, composites, policy=manager.policy)
+        chosen, _ = with_recordings(manager.library, composites)
     return chosen
 
 

@@ -344,15 +344,37 @@ def served_library(store: ToolStore, newest: Library, ledger: Ledger) -> Library
             for tool in then
             if tool.name in newest
         )
-    held = [
-        store.load(version)[name].definition
+    held = {
+        name: store.load(version)[name].definition
         for name, version in ledger.pins.items()
         if name in newest
+    }
+    return with_overrides(newest, held)
+
+
+def with_overrides(library: Library, definitions: Mapping[str, ToolDefinition]) -> Library:
+    """The library with these definitions in place of those of the same name.
+
+    Code stays where it was. Composites above are pinned to the new definitions, and linked anew;
+    their words stay. Tools keep their places, so that a prompt begins as before up to the first
+    tool that differs.
+
+    Args:
+        library: The snapshot to start from.
+        definitions: By tool name.
+
+    Raises:
+        LibraryError: Composites above call each other in a circle, so no pin can be moved.
+    """
+    changed = [
+        one
+        for name, one in definitions.items()
+        if name not in library or library[name].definition.digest != one.digest
     ]
-    changed = [one for one in held if one != newest[one.name].definition]
     if not changed:
-        return newest
-    return newest.with_tools(
-        newest[definition.name].with_definition(definition)
-        for definition in repinned(newest, changed)
-    )
+        return library
+    moved = []
+    for one in repinned(library, changed):
+        tool = library.get(one.name)
+        moved.append(Tool(definition=one) if tool is None else tool.with_definition(one))
+    return link(library.with_tools(moved))

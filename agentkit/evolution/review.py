@@ -19,8 +19,8 @@ from agentkit.evolution.decide import command
 from agentkit.evolution.differences import (
     Difference,
     ViewChange,
-    differences,
     model_view,
+    unseen_changes,
     view_changes,
 )
 from agentkit.evolution.gates import GateReport
@@ -204,8 +204,6 @@ def _wrong(
 
 # --- The review -----------------------------------------------------------------------------------
 
-_SEEN_BY_MODELS = ("name", "summary", "usage_rules", "rules", "parameters.", "signature.parameters")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HistoryEntry:
@@ -336,7 +334,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         before=base,
         after=candidate,
         changes=changes,
-        other_changes=() if candidate is None else tuple(_unseen(base, candidate)),
+        other_changes=() if candidate is None else unseen_changes(base, candidate),
         demands=tuple(_demands(manager.library, base, candidate)),
         foreign_words=tuple(_foreign_words(manager.library, record, base)),
         evidence=len(evidence),
@@ -383,14 +381,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
-
-
-def _unseen(base: ToolDefinition | None, candidate: ToolDefinition) -> Iterator[Difference]:
-    """What no model sees; a program as text."""
-    empty = ToolDefinition(name=candidate.name)
-    for one in differences(base or empty, candidate):
-        if not one.field.startswith(_SEEN_BY_MODELS):
-            yield one
 
 
 def _demands(

@@ -19,12 +19,11 @@ from agentkit.errors import DefinitionError, StoreError, UsageError
 from agentkit.evolution.gates import Arm
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
-from agentkit.library.library import Library, link
-from agentkit.library.pins import repinned
+from agentkit.evolution.repository import with_overrides
+from agentkit.library.library import Library
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import EventStore
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
 
 # --- Experiments: proposals that are tried on real requests ---------------------------------------
 
@@ -117,34 +116,6 @@ def experiment_for(key: str, experiments: Sequence[ProposalRecord]) -> ProposalR
 
 
 # --- A library with a tool defined otherwise, and everything made of that tool moved along -------
-
-
-def with_overrides(library: Library, definitions: Mapping[str, ToolDefinition]) -> Library:
-    """The library with these definitions in place of those of the same name.
-
-    Code stays where it was. Composites above are pinned to the new definitions, and linked anew;
-    their words stay. Tools keep their places, so that a prompt begins as before up to the first
-    tool that differs.
-
-    Args:
-        library: The snapshot to start from.
-        definitions: By tool name.
-
-    Raises:
-        LibraryError: Composites above call each other in a circle, so no pin can be moved.
-    """
-    changed = [
-        one
-        for name, one in definitions.items()
-        if name not in library or library[name].definition.digest != one.digest
-    ]
-    if not changed:
-        return library
-    moved = []
-    for one in repinned(library, changed):
-        tool = library.get(one.name)
-        moved.append(Tool(definition=one) if tool is None else tool.with_definition(one))
-    return link(library.with_tools(moved))
 
 
 class Overlays:

@@ -1,7 +1,7 @@
 """Binding code to the library: what was promoted is what models see.
 
 A tool in code brings its function; what models read of it comes from the library's definition of
-the same name. Where the library says something else than the code, ``code_writing`` settles it.
+the same name. Where both say different things, ``code_registration`` settles it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ PROTOCOL = "anthropic-messages"
 """Marks the provider items that are this protocol's."""
 
 ACCEPTED = IMAGES | DOCUMENTS | {"file-url"}
-"""What all models of Anthropic's that are in use take beside text."""
+"""What Anthropic's models accept beside text."""
 
 _URL = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"

@@ -111,42 +111,40 @@ def described_tool(definition: ToolDefinition, examples: int = 0) -> str:
 
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image-url"})
-"""The images that hosted models look at, by their bytes or a URL."""
+"""Image types that hosted vision models accept."""
 
 SPEECH = frozenset({"audio/wav", "audio/mpeg"})
-"""The audio that hosted models listen to."""
+"""Audio types that hosted audio models accept."""
 
 DOCUMENTS = frozenset({"application/pdf"})
-"""The files that hosted models read, besides texts, which every model does."""
+"""File types that hosted models accept, besides texts."""
 
 ANY_MEDIA = frozenset({"image/*", "audio/*", "file/*"})
-"""All there is; for doubles."""
+"""Everything, for test doubles."""
 
 
 def accepted_media(model: object) -> AbstractSet[str]:
-    """What a model takes beside text: its attribute ``accepts``, nothing where it has none.
+    """What a model accepts beside text: its attribute ``accepts``, nothing by default.
 
-    Elements are media types such as ``image/png``, ``image-url`` and ``file-url`` for those that
-    are given by a URL, or ``image/*``, ``audio/*`` and ``file/*`` for all of a kind.
+    Elements are media types such as ``image/png``; ``image-url`` and ``file-url`` for URLs; or
+    ``image/*``, ``audio/*`` and ``file/*`` for everything of a kind.
     """
     accepted: AbstractSet[str] = getattr(model, "accepts", frozenset())
     return accepted
 
 
 def is_accepted(medium: Media, accepted: AbstractSet[str]) -> bool:
-    """Whether a medium may be sent; as a text it always may."""
+    """Whether a medium may be sent; text always may."""
     wanted = f"{medium.kind}-url" if medium.url else medium.media_type
     is_words = medium.is_text or not medium.is_kept
     return is_words or wanted in accepted or f"{medium.kind}/*" in accepted
 
 
 def for_model(messages: Iterable[Message], model: ChatModel) -> list[Message]:
-    """The messages as the model can take them.
-
-    Of results of tools it is told what it is not shown.
+    """The messages without what the model does not accept of tools' results.
 
     Raises:
-        UsageError: It cannot take what a user sent.
+        UsageError: The model does not accept what a user sent.
     """
     accepted = accepted_media(model)
     return [_fitting(one, accepted, model.name) if one.media else one for one in messages]
@@ -159,15 +157,15 @@ def _fitting(message: Message, accepted: AbstractSet[str], model: str) -> Messag
     if isinstance(message, ToolMessage):
         kept = tuple(one for one in message.media if one not in refused)
         return replace(message, text=f"{message.text}\n{_NOT_SHOWN}", media=kept)
-    first, takes = refused[0], ", ".join(sorted(accepted)) or "text alone"
+    first, known = refused[0], ", ".join(sorted(accepted)) or "text only"
     raise UsageError(
-        f"the model {model!r} cannot take {first.label}: it takes {takes}. Ask a model that does, "
-        f"leave the {first.kind} out, or convert it; for a server of your own say so with "
+        f"the model {model!r} does not accept {first.label}; it accepts {known}. Use another "
+        f"model, leave the {first.kind} out, or convert it. For a server of your own, declare it: "
         "OpenAICompatibleModel(..., accepts={'image/*'})"
     )
 
 
-_NOT_SHOWN = "(What stands in brackets was returned, and this model is not shown it.)"
+_NOT_SHOWN = "(The tool returned what stands in brackets; you cannot see it.)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

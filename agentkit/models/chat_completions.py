@@ -116,7 +116,7 @@ def encode_part(part: str | Media) -> dict[str, Any]:
 def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[str, Any]]:
     """A conversation in the protocol's form.
 
-    Results of tools are texts there, so what they hold beside it follows them as the user's words.
+    Tool results can only be text there, so their media follow in a user message.
     """
     if not [one for one in messages if one.media]:
         return [encode_message(message, names) for message in messages]

@@ -66,7 +66,7 @@ class FallbackModel:
 
     @property
     def accepts(self) -> AbstractSet[str]:
-        """What each of the models takes beside text."""
+        """What all of the models accept beside text."""
         first, *others = map(accepted_media, self.models)
         return frozenset(first).intersection(*others)
 

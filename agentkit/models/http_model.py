@@ -182,7 +182,8 @@ class HttpModel(RemoteModel):
         headers: Headers of every request.
         transport: Sends them.
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
-        accepts: What it takes beside text, see ``agentkit.models.accepted_media``, or what says so.
+        accepts: What it accepts beside text, see ``agentkit.models.accepted_media``, or a function
+            that returns it.
         retry: See ``RemoteModel``.
         timeout_seconds: See ``RemoteModel``.
     """
@@ -215,7 +216,7 @@ class HttpModel(RemoteModel):
 
     @property
     def accepts(self) -> AbstractSet[str]:
-        """What it takes beside text."""
+        """What the model accepts beside text."""
         return self._accepts() if callable(self._accepts) else self._accepts
 
     @property

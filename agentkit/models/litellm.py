@@ -84,7 +84,7 @@ class LiteLLMModel(RemoteModel):
 
     @property
     def accepts(self) -> frozenset[str]:
-        """What the model takes beside text, by litellm's list."""
+        """What the model accepts beside text, by litellm's list."""
         import litellm
 
         listed = litellm.model_cost

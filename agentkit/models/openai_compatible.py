@@ -63,10 +63,10 @@ class OpenAICompatibleModel(HttpModel):
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
         max_tokens_field: What the server calls ``ModelSettings.max_tokens``; None takes
             ``max_completion_tokens`` for OpenAI itself and ``max_tokens`` for everybody else.
-        accepts: What the model takes beside text, such as ``{"image/*"}``, see
-            ``agentkit.models.accepted_media``, or a function that says it when asked. None asks
-            the table of an installed litellm, knows it of OpenAI's own models by their names, and
-            takes others for models of text alone.
+        accepts: What the model accepts beside text, such as ``{"image/*"}`` (see
+            ``agentkit.models.accepted_media``), or a function that returns it. None looks the
+            name up in the table of an installed litellm, then knows OpenAI's own models by their
+            names; others accept text only.
 
     Raises:
         UsageError: OpenAI itself is meant and there is no key; or the URL is not one.
@@ -140,7 +140,7 @@ def _endpoint_url(base_url: str) -> tuple[str, bool]:
 
 
 def _accepted(model: str, is_openai: bool = True) -> AbstractSet[str]:  # noqa: FBT001, FBT002
-    """What a model takes beside text, as far as its name tells."""
+    """What a model accepts beside text, by its name."""
     listed = listed_media(model)
     if listed is not None:
         return listed

@@ -1,4 +1,4 @@
-"""Prices of answers, from litellm's table or ours, and what models take by that table.
+"""Prices of answers, from litellm's table or ours, and what models accept by litellm's.
 
 Our table, ``prices.json``, has a date.
 """
@@ -116,13 +116,13 @@ def known_price(name: str) -> Price | None:
 
 
 def listed_media(name: str) -> frozenset[str] | None:
-    """What litellm's table says that a model takes beside text; None where it is not in there."""
+    """What a model accepts beside text by litellm's table; None for a model it does not list."""
     row = _litellm_rows().get(name)
     return None if row is None else media_of(row)
 
 
 def media_of(row: Mapping[str, Any]) -> frozenset[str]:
-    """What a model takes beside text, by its row in litellm's table."""
+    """What a model accepts beside text, by its row in litellm's table."""
     return frozenset[str]().union(*(of for field, of in _CAPABILITIES.items() if row.get(field)))
 
 

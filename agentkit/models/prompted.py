@@ -114,7 +114,7 @@ class PromptedModel:
 
     @property
     def accepts(self) -> AbstractSet[str]:
-        """What the wrapped model takes beside text."""
+        """What the wrapped model accepts beside text."""
         return accepted_media(self.inner)
 
     async def complete(self, request: ModelRequest) -> ModelResponse:

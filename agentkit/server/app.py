@@ -27,7 +27,6 @@ from agentkit.server.metrics import CONTENT_TYPE, Metrics, RunMetrics, store_gau
 from agentkit.server.middleware import (
     LOCAL_NAMES,
     SCOPE_KEY,
-    Admission,
     Exchange,
     Front,
     Receive,
@@ -118,9 +117,9 @@ def create_app(
         deps_factory: Creates the ``deps`` of each run from Starlette's ``Request``, for instance a
             database handle and who the user is; sync or async. An ``HTTPException`` of it
             refuses the request.
-        media_urls: Whether clients may give https URLs of images. We never fetch them: they are
-            handed to the model's provider, so do not allow them where that is a server of your own
-            in a network that clients should not reach.
+        media_urls: Whether clients may send https URLs of images. They are passed on to the
+            model's provider and never fetched here; leave it off where the provider is a server
+            of your own that can reach what clients must not.
 
     Raises:
         UsageError: An approver is not among the keys.
@@ -288,13 +287,14 @@ def assemble(
         METRICS_PATH: ("GET", count),
     }
     hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
-    admission = Admission(
+    front = Middleware(
+        Front,
         keys=keys,
         open_paths=frozenset({HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}),
         hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
-    )
-    front = Middleware(
-        Front, admission=admission, metrics=metrics, routes=every, send_seconds=limits.send_seconds
+        metrics=metrics,
+        routes=every,
+        send_seconds=limits.send_seconds,
     )
     app = Starlette(
         routes=[Route(path, to, methods=[method]) for path, (method, to) in every.items()],

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
@@ -21,7 +21,7 @@ from agentkit.library.store import EpisodeStore, holds_episode
 from agentkit.reading import read_once
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_answer import answer_text
-from agentkit.server.chat_request import refused
+from agentkit.server.chat_request import validated
 from agentkit.server.middleware import (
     Exchange,
     RequestError,
@@ -86,12 +86,10 @@ class ApprovalsEndpoint:
 
     async def decide(self, exchange: Exchange, scope: Scope) -> None:
         """Carry out a decision."""
+        body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
+        decision = validated(DecisionBody, body)
         try:
-            body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
-            decision = DecisionBody.model_validate_json(body)
             read_once(body)
-        except ValidationError as error:
-            raise refused(error) from error
         except ReadingLimitError as error:
             raise RequestError(message=f"the decision is not clear: {error}") from error
         work = await self._read(self._planned, scope["path_params"]["episode_id"], exchange.key)

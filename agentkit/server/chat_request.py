@@ -11,7 +11,7 @@ import binascii
 import json
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +38,8 @@ from agentkit.messages import (
 from agentkit.models.base import is_accepted
 from agentkit.models.wire import parse_json
 from agentkit.server.middleware import RequestError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _NOT_HONOURED = (
     "frequency_penalty",
@@ -113,7 +115,7 @@ def _part(part: Any, reader: Reader) -> str | Media | None:
     except UsageError as error:
         raise PydanticCustomError("invalid_value", "{why}", {"why": str(error)}) from error
     if medium is not None and not is_accepted(medium, reader.accepts):
-        why = f"the model of this server cannot take {medium.label}"
+        why = f"the model of this server does not accept {medium.label}"
         raise PydanticCustomError("unsupported_content", "{why}", {"why": why})
     return medium
 
@@ -124,7 +126,7 @@ def _medium(kind: str, held: Any, reader: Reader) -> Media | None:
             if url.startswith("data:"):
                 return Image(**_decoded(url))
             if not reader.media_urls:
-                raise UsageError("images are taken as data: URLs here, and no others")
+                raise UsageError("this server accepts images as data: URLs only")
             return Image(url=_whole(url))
         case "input_audio", {"data": str(data), "format": str(form)}:
             return Audio(**_decoded(f"data:audio/{form};base64,{data}"))
@@ -141,7 +143,7 @@ def _decoded(url: str) -> dict[str, Any]:
     head, _, data = url.removeprefix("data:").partition(",")
     media_type, _, form = head.rpartition(";")
     if form != "base64":
-        raise UsageError("a data: URL has its bytes in base64")
+        raise UsageError("a data: URL must hold its bytes in base64")
     try:
         return {"data": binascii.a2b_base64(data, strict_mode=True), "media_type": media_type}
     except ValueError as error:
@@ -229,8 +231,8 @@ class Reader:
         alias: Another name that it is asked by: that of the model behind the agent.
         max_messages: Most messages in one request.
         output_schema: What the agent's answers match; None for text.
-        accepts: What the model takes beside text, see ``agentkit.models.accepted_media``.
-        media_urls: Whether the model's provider may be given URLs to fetch images from.
+        accepts: What the model accepts beside text, see ``agentkit.models.accepted_media``.
+        media_urls: Whether URLs of images are passed on to the model's provider.
     """
 
     model: str
@@ -305,6 +307,18 @@ class Reader:
             raise RequestError(message=message, param="response_format", code="unsupported_value")
 
 
+def validated(model: type[Model], body: bytes) -> Model:
+    """A body that is JSON of a model.
+
+    Raises:
+        RequestError: It is something else.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise refused(error) from error
+
+
 def refused(error: ValidationError) -> RequestError:
     """The first thing that is wrong with a body, with its place."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -344,7 +358,7 @@ def _conversation(records: Sequence[_Message]) -> tuple[Message, ...]:
         said: UserMessage = one.content
         if said.media and one.role != "user":
             where = f"messages[{at}].content"
-            message = f"{where}: only messages of users hold images, audio and files"
+            message = f"{where}: only user messages may hold images, audio and files"
             raise RequestError(message=message, param=where, code="unsupported_content")
         match one.role:
             case "system" | "developer":

@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
@@ -18,7 +18,7 @@ from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject, check_sent
 from agentkit.server.chat_answer import ANSWER_PREFIX
-from agentkit.server.chat_request import is_whole, refused
+from agentkit.server.chat_request import is_whole, validated
 from agentkit.server.limits import Bodies
 from agentkit.server.middleware import Exchange, RequestError, Scope, store_unavailable
 from agentkit.server.runs import MinuteLog
@@ -128,11 +128,7 @@ class FeedbackEndpoint:
 
     async def take(self, exchange: Exchange, scope: Scope) -> None:
         """Take in one request."""
-        try:
-            body = await self.bodies.of(exchange, most=MAX_BODY_BYTES)
-            feedback = FeedbackBody.model_validate_json(body)
-        except ValidationError as error:
-            raise refused(error) from error
+        feedback = validated(FeedbackBody, await self.bodies.of(exchange, most=MAX_BODY_BYTES))
         if self.queue.is_failing:
             raise store_unavailable(_NOT_TAKEN, retry_after=self.queue.state.retry_after)
         try:

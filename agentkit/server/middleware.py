@@ -282,22 +282,51 @@ class Exchange:
             return
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Admission:
-    """Admission control.
+@dataclass(eq=False)
+class Front:
+    """An ASGI application around another one: ids, keys, errors in one form, counting.
 
     Attributes:
-        keys: The keys; None lets everybody in.
+        app: What answers.
+        keys: Who is admitted; None lets everybody in.
         open_paths: Paths that need no key.
         hosts: Names that a request may have addressed the server by; empty for any. A server
             without keys would otherwise answer web pages that lead their own name to it.
+        metrics: Where requests are counted.
+        routes: Paths that are counted under their own name.
+        send_seconds: How long a client may read nothing of what is sent to it.
     """
 
+    app: App
+    _: KW_ONLY
     keys: Keys | None
     open_paths: frozenset[str]
-    hosts: Sequence[str] = ()
+    hosts: Sequence[str]
+    metrics: Metrics
+    routes: Collection[str]
+    send_seconds: float
 
-    def admit(self, exchange: Exchange) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand on what is none."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        exchange = _exchange(scope, receive, send, send_seconds=self.send_seconds)
+        began = time.perf_counter()
+        try:
+            self._admit(exchange)
+            scope[SCOPE_KEY] = exchange
+            await self.app(scope, exchange.receive, exchange.send)
+        except ClientLeftError:
+            exchange.status = exchange.status or CLIENT_LEFT
+        except BaseException as error:
+            if not is_tool_error(error):
+                raise
+            await self._failed(exchange, error)
+        finally:
+            self._count(exchange, time.perf_counter() - began)
+
+    def _admit(self, exchange: Exchange) -> None:
         """Note the key of a request.
 
         Raises:
@@ -322,46 +351,6 @@ class Admission:
         if exchange.method == "POST" and kind != "application/json":
             message = "send the header Content-Type: application/json"
             raise RequestError(status=415, message=message, code="unsupported_media_type")
-
-
-@dataclass(eq=False)
-class Front:
-    """An ASGI application around another one: ids, keys, errors in one form, counting.
-
-    Attributes:
-        app: What answers.
-        admission: Decides who is admitted.
-        metrics: Where requests are counted.
-        routes: Paths that are counted under their own name.
-        send_seconds: How long a client may read nothing of what is sent to it.
-    """
-
-    app: App
-    _: KW_ONLY
-    admission: Admission
-    metrics: Metrics
-    routes: Collection[str]
-    send_seconds: float
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or hand on what is none."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        exchange = _exchange(scope, receive, send, send_seconds=self.send_seconds)
-        began = time.perf_counter()
-        try:
-            self.admission.admit(exchange)
-            scope[SCOPE_KEY] = exchange
-            await self.app(scope, exchange.receive, exchange.send)
-        except ClientLeftError:
-            exchange.status = exchange.status or CLIENT_LEFT
-        except BaseException as error:
-            if not is_tool_error(error):
-                raise
-            await self._failed(exchange, error)
-        finally:
-            self._count(exchange, time.perf_counter() - began)
 
     async def _failed(self, exchange: Exchange, error: BaseException) -> None:
         reported = error

@@ -114,7 +114,7 @@ class ReplayModel:
 
     @property
     def accepts(self) -> AbstractSet[str]:
-        """What the recorded model takes beside text; a cassette alone has whatever it was asked."""
+        """What the recorded model accepts beside text; everything without one."""
         return ANY_MEDIA if self._inner is None else accepted_media(self._inner)
 
     @property

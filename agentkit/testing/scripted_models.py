@@ -49,7 +49,7 @@ class FunctionModel:
     """What answers cost is what the function says of their usage."""
 
     accepts = ANY_MEDIA
-    """The function is given whatever there is."""
+    """The function gets all media."""
 
     @property
     def name(self) -> str:

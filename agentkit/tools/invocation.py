@@ -144,8 +144,8 @@ def encode_result(value: object) -> tuple[Any, str]:
     """JSON data and model text of a returned value.
 
     Text is passed on as it is; plain data become compact JSON. Pydantic models, dataclasses,
-    dates, decimals, enums, sets and paths are converted first. Of media there is what tells of
-    them; ``encode_shown`` gives them, too.
+    dates, decimals, enums, sets and paths are converted first. Media become
+    references; ``encode_shown`` returns the media as well.
 
     Raises:
         UnserialisableError: JSON cannot hold the value: NaN, a cycle, an open file.
@@ -157,8 +157,8 @@ def encode_result(value: object) -> tuple[Any, str]:
 def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
     """JSON data, model text and media of a returned value.
 
-    A medium alone, or in a list with texts, is a label in the text; in other data it is what
-    ``Media.reference`` gives.
+    In the data, media are references (``Media.reference``). In the text, a medium alone or in a
+    list with texts is its label, and text files are included, so that the limit of texts holds.
 
     Raises:
         UnserialisableError: As for ``encode_result``.
@@ -170,16 +170,17 @@ def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
     except TypeError:  # not plain data
         media: list[Media] = []
         converted = _converted(_referring(value, media))
-        if media and (told := _told(value)) is not None:
-            return converted, told, tuple(media)
-        text = converted if isinstance(converted, str) else _dumps(converted)
-        return converted, text, tuple(media)
+        text = _told(value) if media else None
+        if text is None:
+            text = converted if isinstance(converted, str) else _dumps(converted)
+        text = "\n".join((text, *(one.words for one in media if one.is_text)))
+        return converted, text, tuple(one for one in media if not one.is_text)
     except (ValueError, RecursionError) as error:
         raise UnserialisableError(_complaint(value, error)) from error
 
 
 def _referring(value: Any, media: list[Media]) -> Any:
-    """Data in which references stand for media, which are added to the list."""
+    """The data with references in place of media, which are appended to the list."""
     if isinstance(value, Media):
         media.append(value)
         return value.reference()
@@ -191,10 +192,10 @@ def _referring(value: Any, media: list[Media]) -> Any:
 
 
 def with_media(value: Any, media: Mapping[str, Media]) -> Any:
-    """The value with the media that its references stand for, so that the model is shown them.
+    """The value with media in place of their references, so that the model sees them.
 
     Args:
-        value: Data in which programs have put what tells of media.
+        value: The data that a program returned.
         media: The media by their digests.
     """
     if isinstance(value, Mapping):
@@ -272,7 +273,7 @@ class RunFacts:
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
         media: What the user sent beside the text.
-        returned: Media that children of composites returned, by their digests.
+        returned: Media that children of composites returned, by digest.
         is_over: Whether the run has ended.
         on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
         hand_over: Lets another agent answer in its place; None where there is no run.
@@ -351,7 +352,7 @@ class RunContext(Generic[DepsT]):
 
     @property
     def media(self) -> tuple[Media, ...]:
-        """The images, audio and files that the user sent with the words that the run answers."""
+        """The images, audio and files of the request."""
         return self._live.media
 
     def progress(self, text: str) -> None:
@@ -413,7 +414,7 @@ def current_context(tool_name: str) -> RunContext[Any]:
 
 
 def note_media(media: Iterable[Media]) -> None:
-    """Remember what a child of a composite returned, for the composite's own result."""
+    """Remember media that a composite's child returned, for the composite's result."""
     context = _CURRENT.get()
     if context is not None:
         context._run.returned.update((one.sha256, one) for one in media)  # noqa: SLF001 - ours

@@ -7,6 +7,7 @@ reads a file or the network.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.errors import DefinitionError
@@ -284,8 +285,9 @@ def _types_stated(part: JsonObject) -> frozenset[JsonType]:
     types = frozenset(one for one in get_args(JsonType) if one in names)
     if not types or len(types) < len(names):  # none, or one that JSON Schema does not know
         types = ANY_TYPE
-    if "type" not in part and (keyword := next(filter(part.get, _OF_TYPE), "")):
-        types = frozenset({_OF_TYPE[keyword]})
+    if "type" not in part:
+        meant = (kind for key, kind in _OF_TYPE.items() if isinstance(part.get(key), Mapping))
+        types = frozenset(islice(meant, 1)) or types
     values = part.get("enum", [part["const"]] if "const" in part else None)
     if isinstance(values, list) and values:
         types = _in_both(types, frozenset(map(json_type, values)))

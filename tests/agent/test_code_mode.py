@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -28,12 +29,15 @@ from agentkit.agent import (
     ToolPolicy,
 )
 from agentkit.agent.code_mode import read_program
+from agentkit.diagnosis import diagnose
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError, ModelRetry, ToolFailed
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models import ModelResponse
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
+from agentkit.tools.definition import Specification
+from agentkit.tools.rules import CallBefore
 
 PNG = bytes.fromhex("89504e470d0a1a0a")
 
@@ -167,10 +171,25 @@ def test_a_call_that_failed_for_good_ends_it_for_good(tools):
     model = agent(tools, program(same), program(same, "2"), program("return book(id=2)", "3"))
     result = model.run_sync("go")
     shown = [turn.results[0].text for turn in result.episode.turns[:3]]
+    assert shown[0].startswith("run_program failed. it ended at a call that failed: book failed.")
     assert "the hotel has closed" in shown[0]
-    assert "Do not repeat this call" in shown[0]
     assert "failed for good before" in shown[1]
     assert shown[2] == "booked 2"
+    made = [[one.call.call_id for one in turn.program_calls] for turn in result.episode.turns]
+    assert made == [["1.1"], [], ["3.1"], []]
+
+
+def test_a_failed_call_of_a_program_is_diagnosed(tools):
+    """Diagnosis names the tool that was called wrongly, as for a single call."""
+    asked = agent(tools, program("x = find(city='Rome')\nreturn book(id=x[0]['name'])"))
+    result = asked.run_sync("go")
+    assert "KeyError" in texts(result)[0]
+    wrong = program("x = find(city='Rome')\nreturn [book(id=r) for r in x]")
+    episode = agent(tools, wrong).run_sync("go").episode
+    blamed = [
+        one for turn in diagnose(episode, Library(tools), None).turns for one in turn.attributions
+    ]
+    assert ("book", "id") in {(one.tool, one.parameter) for one in blamed}
 
 
 def test_limits_hold_in_the_middle(tools, log):
@@ -226,6 +245,17 @@ async def test_a_program_waits_for_a_person_and_goes_on(tools, log):
     assert log == [("book", 1), ("cancel", 1), ("find", "cancelled 1"), ("cancel", 2)]
     assert [name for name, _ in inside(last)] == ["book", "cancel", "find", "cancel"]
     assert last.output == "done"
+
+
+async def test_calls_before_a_wait_count_for_learned_rules(tools, log):
+    """A rule that wants another call first sees what a program called before it waited."""
+    find, book, cancel = tools
+    rule = CallBefore(tool="find")
+    ruled = replace(cancel.definition, specification=Specification(rules=(rule,)))
+    ruled_tools = [find, book, cancel.with_definition(ruled)]
+    asked = agent(ruled_tools, program("a = find(city='Rome')\nreturn cancel(id=a[0]['id'])"))
+    result = await asked.resume(await asked.run("go"), approvals={"1.2": True})
+    assert texts(result) == ["cancelled 1"]
 
 
 async def test_a_person_says_no(tools, log):
@@ -454,6 +484,32 @@ async def test_each_call_is_made_once_whatever_happens(start, plan):
     assert made == list(range(upto))
     recorded = [o.call.arguments["number"] for o in result.episode.turns[0].program_calls]
     assert recorded == list(range(min(upto + 1, len(plan))))
+
+
+async def test_a_program_that_changed_while_it_waited(tools, log):
+    """What it called before is not taken for something else: it ends, and runs nothing."""
+    definition = ToolDefinition.from_schema("ask_legal", "Ask.", {"type": "object"})
+    text = "a = book(id=1)\nb = ask_legal()\nreturn book(id=2)"
+    asked = agent([*tools, Tool(definition=definition)], program(text))
+    episode = (await asked.run("go")).episode
+    (turn,) = episode.turns
+    first, waits = turn.program_calls
+    other = replace(first, call=replace(first.call, arguments={"id": 7}))
+    turn = replace(turn, program_calls=(other, waits))
+    result = await asked.resume(replace(episode, turns=(turn,)), values={"1.2": "yes"})
+    assert "where it called book before with other arguments" in texts(result)[0]
+    assert log == [("book", 1)]
+
+
+async def test_each_turn_records_its_own_programs(tools, log):
+    """Also where one of two programs waits and the other does not."""
+    both = [*program("return book(id=1)"), *program("return cancel(id=2)", "2")]
+    asked = agent(tools, both, program("return book(id=3)", "3"))
+    waiting = await asked.run("go")
+    result = await asked.resume(waiting, approvals={"2.1": True})
+    recorded = [[o.call.call_id for o in t.program_calls] for t in result.episode.turns]
+    assert recorded == [["1.1", "2.1"], ["3.1"], []]
+    assert log == [("book", 1), ("cancel", 2), ("book", 3)]
 
 
 async def test_a_model_that_repairs_its_program(tools, log):

@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Rewrite, RunContext, guardrail, open_store, tool
-from agentkit.agent import HandedOver, Limits, RunFinished, RunStarted
+from agentkit.agent import HandedOver, Limits, RunFinished, RunStarted, ToolPolicy
+from agentkit.diagnosis import FailureProfile, diagnose
 from agentkit.errors import ModelConnectionError, UsageError
+from agentkit.evolution.learning import uses_of
+from agentkit.evolution.trajectories import is_success, trajectories_of
 from agentkit.library import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models import ModelResponse, TextDelta
@@ -61,6 +64,29 @@ def test_it_sees_the_conversation_and_answers():
     assert handed.value == {"agent": "billing", "run": taken.episode_id}
 
 
+def test_with_one_store_evolution_and_diagnosis_see_both():
+    """Each agent is offered its own tools, and what was called counts for one conversation."""
+    store = open_store("memory:")
+    hides = ToolPolicy(unbound="hide")
+    billing = billing_of(
+        call("look_up", order="A17"), "Paid.", tools=[look_up], store=store, tool_policy=hides
+    )
+    desk, model = desk_of(billing, TRANSFER, store=store, tool_policy=hides)
+    result = desk.run_sync("Is A17 paid?")
+    assert [tool.name for tool in model.requests[0].tools] == ["transfer_to_billing"]
+    assert [tool.name for tool in billing.model.requests[0].tools] == ["look_up"]
+    calls = [
+        [step.tool for step in one.steps] for one in trajectories_of(store.select()).trajectories
+    ]
+    assert sorted(calls) == [["look_up"], ["transfer_to_billing"]]
+    profile = FailureProfile()
+    assert all(profile.observe(one, diagnose(one, desk.library, None)) for one in store.select())
+    uses = uses_of(store.select(), passed=is_success)
+    assert {(one.tool, one.query) for one in uses} >= {("look_up", "Is A17 paid?")}
+    (taken,) = (one for one in store.select() if one.episode_id != result.episode.episode_id)
+    assert taken.metadata["conversation"] == result.episode.episode_id
+
+
 def test_a_session_goes_on_with_the_first_agent():
     """The next request reads the answer as one of the conversation."""
     desk, model = desk_of(billing_of("12 euros."), TRANSFER, "Bye.", store="memory:")
@@ -103,6 +129,30 @@ def test_it_shares_deps_and_what_is_left_of_the_limits():
     dear = ModelResponse(message=AssistantMessage(text="12."), usage=Usage(completion_tokens=90))
     desk, _ = desk_of(billing_of(dear), TRANSFER, limits=Limits(max_tokens=500))
     assert desk.run_sync("?").usage.total_tokens >= 90
+
+
+@pytest.mark.parametrize(
+    ("limits", "ends", "made"),
+    [
+        (Limits(max_calls=3), "step_limit", ["ok", "ok"]),
+        (Limits(max_tokens=100), "token_limit", ["ok", "ok"]),
+        (Limits(max_steps=4), "step_limit", ["ok", "ok", "ok"]),
+    ],
+)
+def test_it_stops_where_the_caller_would(limits, ends, made):
+    """Calls, tokens and steps that are left bound it, whatever its own limits are."""
+    store = open_store("memory:")
+
+    def look_again(_):
+        message = AssistantMessage(tool_calls=tuple(call("look_up", order="A17")))
+        return ModelResponse(message=message, usage=Usage(completion_tokens=60))
+
+    billing = Agent(FunctionModel(look_again), tools=[look_up], name="billing", store=store)
+    desk, _ = desk_of(billing, TRANSFER, "Later.", limits=limits)
+    desk.run_sync("?")
+    (taken,) = store.select()
+    assert taken.stop_reason == ends
+    assert [one.status for one in taken.results if one.status == "ok"] == made
 
 
 @pytest.mark.parametrize(

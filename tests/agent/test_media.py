@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from contextlib import closing
@@ -89,19 +90,22 @@ def test_the_type_is_found_by_the_bytes(cls, data, media_type):
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: Image(data=bytes(50_000_000)), "has 50,000,000 bytes, and at most 20,000,000"),
-        (lambda: Image(data=png(), max_bytes=10), "at most 10"),
-        (lambda: Image(data=png(), media_type="image/jpeg"), "its bytes are image/png"),
-        (lambda: Image(data=b"<svg/>", media_type="image/png"), "its bytes are something else"),
-        (lambda: Image(data=b"<svg/>", media_type="image/svg+xml"), "of no known type"),
-        (lambda: Image(data=b"%PDF-1.4"), "the bytes of the image are application/pdf"),
-        (lambda: Audio(data=png()), "it may be audio"),
+        (lambda: Image(data=bytes(50_000_000)), "has 50,000,000 bytes; the limit is 20,000,000"),
+        (lambda: Image(data=png(), max_bytes=10), "the limit is 10"),
+        (lambda: Image(data=png(), media_type="image/jpeg"), "the bytes are image/png"),
+        (lambda: Image(data=b"<svg/>", media_type="image/png"), "the bytes are of another type"),
+        (
+            lambda: Image(data=b"<svg/>", media_type="image/svg+xml"),
+            "of an unknown type; supported are image/png",
+        ),
+        (lambda: Image(data=b"%PDF-1.4"), "the image is application/pdf; supported"),
+        (lambda: Audio(data=png()), "supported are audio"),
         (lambda: File(data=png()), "use Image"),
-        (lambda: File(data=b"MZ\0\x90", media_type="application/pdf"), "something else"),
-        (lambda: File(data=b"MZ\0\x90"), "tell it with media_type="),
+        (lambda: File(data=b"MZ\0\x90", media_type="application/pdf"), "of another type"),
+        (lambda: File(data=b"MZ\0\x90"), "pass media_type="),
         (lambda: Image(data=b""), "is empty"),
-        (lambda: Image(data="text"), "not of type str"),
-        (Image, "one of data=, path= and url=, and got 0"),
+        (lambda: Image(data="text"), "must be bytes, not str"),
+        (Image, "exactly one of data=, path= and url=; got 0"),
         (lambda: Image(data=png(), url="https://x.example/a.png"), "got 2"),
         (lambda: Image(path="/nowhere/a.png"), "cannot be read"),
         (lambda: Image(url="http://x.example/a.png"), "not an https URL"),
@@ -133,7 +137,7 @@ def test_a_stored_medium_must_have_its_digest():
     """Bytes that were changed are not those of the record."""
     record = RED.to_json()
     assert media_from_json(record) == RED
-    with pytest.raises(ValueError, match="do not have the digest"):
+    with pytest.raises(ValueError, match="do not match the digest"):
         media_from_json({**record, "data": base64.b64encode(png(b"\0\0\xff")).decode()})
 
 
@@ -257,6 +261,23 @@ def test_messages_and_episodes_come_back_as_they_were(said):
         assert one.data is None or text.count(one.base64) == 1
 
 
+def test_results_of_one_turn_stand_together():
+    """Chat completions wants all results behind their calls, and then what they hold."""
+    calls = tuple(ToolCall(call_id=one, name="chart", arguments={}) for one in "ab")
+    results = (ToolMessage(call_id=one, name="chart", text=one, media=(RED,)) for one in "ab")
+    said = (UserMessage(text="Two"), AssistantMessage(tool_calls=calls), *results)
+    encoder = RequestEncoder("m", max_tokens_field="max_tokens")
+    body, _ = encoder.encode(ModelRequest(messages=said), stream=False)
+    roles = [one["role"] for one in json.loads(body)["messages"]]
+    assert roles == ["user", "assistant", "tool", "tool", "user"]
+
+
+def test_a_user_cannot_move_a_picture_by_its_placeholder():
+    """The sign that stands for a medium is a space where a user wrote it."""
+    text, media = placed([f"a{PLACE}b", RED, "c"])
+    assert list(pieces(text, media)) == ["a b", RED, "c"]
+
+
 def test_audio_and_texts_have_their_own_form():
     """OpenAI's protocol names the format of audio; a text file is text for every model."""
     notes = File(data=b"Buy milk.", name="notes.txt")
@@ -302,10 +323,10 @@ def test_a_model_that_cannot_take_it_says_so_before_the_request(medium):
     """One error that names the model, the medium and a way out; the run leaves its episode."""
     model = deaf("never")
     with closing(open_store("memory:")) as store:
-        with pytest.raises(UsageError, match="the model 'scripted' cannot take") as caught:
+        with pytest.raises(UsageError, match="the model 'scripted' does not accept") as caught:
             Agent(model, store=store).run_sync(["What is this?", medium])
         assert medium.label in str(caught.value)
-        assert "text alone" in str(caught.value)
+        assert "text only" in str(caught.value)
         (episode,) = store.select()
     assert model.requests == []
     assert (episode.stop_reason, episode.media) == ("error", (medium,))
@@ -330,7 +351,7 @@ def test_a_model_without_eyes_reads_what_a_tool_returned():
     shown = model.requests[1].messages[-1]
     assert shown.media == ()
     assert shown.text.startswith(
-        "Sales of May:\n[image red.png: image/png, 69 bytes]\n(What stands"
+        "Sales of May:\n[image red.png: image/png, 69 bytes]\n(The tool returned"
     )
     assert result.episode.results[0].media == (RED,)
 
@@ -374,10 +395,47 @@ def test_a_value_from_outside_may_be_a_medium():
         waiting = await agent.run("Photo?")
         return (await agent.resume(waiting, values={"1": RED})).output
 
-    import asyncio
-
     assert asyncio.run(both()) == "Red."
     assert model.requests[1].messages[-1].media == (RED,)
+
+
+@pytest.mark.parametrize("url", ["memory:", ""])
+def test_a_run_that_waited_goes_on_with_its_picture(url):
+    """The model and the approved tool see what was sent before somebody had to agree."""
+    seen = []
+
+    @tool(effects=["destructive"])
+    def post(ctx: RunContext[None]) -> str:
+        """Publish the picture."""
+        seen.extend(ctx.media)
+        return "posted"
+
+    model = ScriptedModel([[ToolCall(call_id="1", name="post", arguments={})], "Done."])
+    agent = Agent(model, tools=[post], store=open_store(url) if url else None)
+
+    async def both() -> None:
+        waiting = await agent.run(["Post this", RED], session_id="s" if url else None)
+        held = Episode.from_json(json.loads(json.dumps(waiting.episode.to_json())))
+        await agent.resume(held if url else waiting, approvals={"1": True})
+
+    asyncio.run(both())
+    assert seen == [RED]
+    assert model.requests[1].messages[0].media == (RED,)
+
+
+def test_a_text_file_of_a_tool_is_a_text_within_the_limit():
+    """It is read by every model, and no longer than a result may be."""
+
+    @tool
+    def log() -> dict[str, object]:
+        """The log."""
+        return {"log": File(data=b"x" * 90_000, name="log.txt")}
+
+    model = deaf([ToolCall(call_id="1", name="log", arguments={})], "Done.")
+    (result,) = Agent(model, tools=[log]).run_sync("Log?").episode.results
+    assert "[file log.txt: text/plain, 90,000 bytes]\nxxx" in result.text
+    assert len(result.text) < 51_000
+    assert result.media == ()
 
 
 def test_guardrails_see_the_words_and_keep_the_picture():

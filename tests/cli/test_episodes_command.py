@@ -22,7 +22,7 @@ from agentkit.episodes import (
     Verdict,
 )
 from agentkit.episodes.files import export_episodes, import_episodes
-from agentkit.evolution.learning import UserFeedback, keep_feedback
+from agentkit.evolution.learning import UserFeedback, feedback_on, keep_feedback
 from agentkit.library import EpisodeFilter
 from agentkit.library.opening import open_store
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
@@ -251,6 +251,22 @@ def test_no_file_says_that_it_is_our_own(invoke, tmp_path, kept):
         with closing(open_store(other)) as store:
             found = store.select(EpisodeFilter(oldest_first=True))
             assert [one.metadata.get("imported") for one in found] == labels
+
+
+def test_no_file_speaks_for_a_user(invoke, tmp_path, kept):
+    """An imported verdict on an episode of ours is shown nowhere, and swallows no true one."""
+    mine, down = kept[0], UserFeedback(rating=0, reason="bad", sender="website")
+    with closing(open_store("memory:")) as theirs:
+        forged = keep_feedback(theirs, mine, down)
+    many = [replace(forged, episode_id=f"zz{number:03}") for number in range(40)]
+    export_episodes(tmp_path / "e.jsonl", many)
+    assert invoke("import", "e.jsonl").exit_code == 0
+    assert "website" not in invoke("episodes", "show", mine.episode_id).stdout
+    with closing(open_store("library.db")) as store:
+        assert list(feedback_on(store, mine.episode_id)) == []
+        true = keep_feedback(store, mine, down)
+        assert [one.episode_id for one in feedback_on(store, mine.episode_id)] == [true.episode_id]
+    assert "website" in invoke("episodes", "show", mine.episode_id).stdout
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,14 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
     names = [tool["name"] for tool in as_json("tools", "list")]
     assert names == ["send_mail", "read_note", "ask_web", "part_3"]
     assert len(as_json("review", "list")) == 4
+    for at, children in enumerate(((), foreign[3].signature.children)):  # not those of the program
+        hidden = replace(foreign[0].signature, children=children, effects=READS)
+        one = replace(foreign[0], name=f"hidden_{at}", signature=hidden)
+        (tmp_path / "hidden.json").write_text(
+            json.dumps([one.to_json()]).replace("part_0", one.name)
+        )
+        result = invoke("tools", "import", "hidden.json")
+        assert (result.exit_code, "1 held" in result.stdout) == (1, True)
     claim = [replace(one, signature=ruled.signature) for one in mine]  # that all of them only read
     wild = replace(foreign[0], name="wild")
     (tmp_path / "claims.json").write_text(json.dumps([one.to_json() for one in (*claim, wild)]))
@@ -167,6 +175,33 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
     read = [word for name in ("part_0", "weather") for word in ("--overrule", name)]
     assert invoke("tools", "import", "foreign.json", *read).exit_code == 1
     assert {"part_0", "weather"} <= {tool["name"] for tool in as_json("tools", "list")}
+
+
+STEERS = "\x1b]52;c;Y3Vy\x07\x1b[1A\x9b2K"
+
+
+def test_foreign_text_steers_no_terminal(invoke, tmp_path):
+    """Neither names nor texts of a file, nor its own name, move the cursor or forge a line."""
+    name = f"w{STEERS}\nforged"
+    entries = [{"name": name, "description": f"Weather.{STEERS}"}, {"description": STEERS}]
+    (tmp_path / "odd.json").write_text(json.dumps(entries))
+    absent = f"no{STEERS}.json"
+    results = [
+        invoke(*words)
+        for words in (
+            ["tools", "import", "odd.json", "--overrule", name],
+            ["tools", "list"],
+            ["tools", "show", name],
+            ["tools", "doctor", "odd.json"],
+            ["search", "weather"],
+            ["import", absent],
+        )
+    ]
+    assert [one.exit_code for one in results] == [1, 0, 0, 0, 0, 2]
+    for one in results:
+        assert not {"\x1b", "\x9b", "\x07"} & {*one.stdout, *one.stderr}
+        assert "\nforged" not in one.stdout
+    assert "⟨U+001B⟩" in results[1].stdout
 
 
 @pytest.mark.parametrize(
@@ -331,9 +366,14 @@ def command():
 
 
 def test_the_listing_is_shown_and_nobody_is_taken_to_agree(invoke, command):
-    """Where nobody can be asked, nothing is approved, and the message says what to type."""
-    result = invoke("tools", "approve", "orders", "--", *command(ORDERS, POISON))
+    """Where nobody can be asked, nothing is approved, and the message says what to type.
+
+    No text of the server's moves the cursor over what the checks found.
+    """
+    steers = listed_entry("odd", f"Odd.{STEERS} new  odd")
+    result = invoke("tools", "approve", "orders", "--", *command(ORDERS, POISON, steers))
     assert result.exit_code == 2
+    assert not {"\x1b", "\x9b", "\x07"} & {*result.stdout, *result.stderr}
     assert "new  order_state" in result.stdout
     assert "The state of an order." in result.stdout
     assert "says of itself: readOnlyHint" in result.stdout
@@ -536,7 +576,7 @@ def test_a_store_is_copied_compared_and_checked(play, invoke, store_url, tmp_pat
     with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
         raw.execute("UPDATE definitions SET body = replace(body, 'two', 'evil')")
         raw.execute("UPDATE episodes SET body = '{' WHERE sequence = 2")
-    play(("check", 1, "changed where it lies", "episode step 0-1: it cannot be read", "BACKUP NEW"))
+    play(("check", 1, "changed where it lies", "listings leave it out", "BACKUP NEW"))
     found = json.loads(invoke("check", "--json").stdout)["faults"]
     assert {one["code"] for one in found} == {"damage"}
 

@@ -261,20 +261,17 @@ def test_a_rejection_tells_the_call_behind_it(make_manager):
     assert "{'to': '6'}" in manager.insert(TEXTS["no_stub"]).failed[0].message
 
 
-def test_tools_that_declare_no_effects_run_on_the_callers_word_only(make_manager):
-    """Without a word about effects a tool is not run; the policy may take the caller's word."""
+def test_tools_that_declare_no_effects_are_not_run(make_manager):
+    """The advice says how to declare that a tool touches nothing."""
     source = '''
 @composite(examples=[{"arguments": {"x": 3}, "result": 4}])
 def follows(x: int) -> int:
     """The next number."""
     return undeclared(x) + 1
 '''
-    strict = make_manager(undeclared)
-    outcome = strict.insert(source)
+    outcome = make_manager(undeclared).insert(source)
     assert outcome.failed[0].code == "no_stub"
-    assert "run_undeclared" in outcome.failed[0].advice
-    trusting = make_manager(undeclared, policy=InsertPolicy(run_undeclared=True))
-    assert trusting.insert(source).failed == ()
+    assert "Effects.pure()" in outcome.failed[0].advice
 
 
 # --- The three rejected candidates that CoCoDA describes (appendix H.3), as we decide them -------
@@ -604,6 +601,7 @@ def test_the_same_program_under_other_names_is_merged(manager):
     outcome = manager.insert(renamed)
     assert outcome.outcome == "merged"
     assert outcome.duplicate.reason == "it is the same program"
+    assert not outcome.is_revision
     assert outcome.duplicate.parameters == {"each": "price", "number": "count"}
     assert outcome.examples_moved == 1
 

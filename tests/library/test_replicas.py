@@ -20,6 +20,7 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import (
     StaleVersionError,
     StoreError,
+    StoreFormatError,
     StoreUnavailableError,
     UsageError,
 )
@@ -137,6 +138,21 @@ def test_events_alone_are_noticed(kept, far, replicate, eventually):
     events = chained(None, drafts, at=AT)
     kept.commit(LibraryChange(proposal_id="e", events=events), expected_version=0)
     eventually(lambda: replica.last_event == 3)
+
+
+def test_events_that_cannot_be_read_hold_up_no_version(kept, replicate, put, monkeypatch):
+    """A damaged chain is told as trouble of the store, and the newest library is taken up."""
+    replica = replicate(kept, refresh_seconds=3600)
+    replica.events()
+
+    def damaged(**_):
+        raise StoreFormatError("event 1 cannot be read")
+
+    monkeypatch.setattr(kept, "events", damaged)
+    put(kept, "a")
+    with pytest.raises(StoreFormatError, match="event 1"):
+        replica.refresh()
+    assert (replica.load().version, replica.status.state) == (1, "behind")
 
 
 def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eventually):

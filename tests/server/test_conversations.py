@@ -369,6 +369,17 @@ async def test_a_decision_that_says_both_is_none(app, talk, body, store):
     assert len(list(store.select())) == 1
 
 
+async def test_an_imported_run_is_neither_listed_nor_decided(app, talk, body, store):
+    """Whoever wrote a file of episodes has no approver let its calls run."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1")
+        forged = replace(next(store.select()), episode_id="forged")
+        store.append(as_imported(forged, "theirs.jsonl"))
+        assert len((await desk.get(APPROVALS)).json()["data"]) == 1
+        answer = await desk.post(f"{APPROVALS}/forged", json={"approved": True})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_approval")
+
+
 async def test_only_who_may_decides(app, make_app, keys, talk, body):
     """Another key sees nothing, and its decision is answered like one about an unknown run."""
     async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:

@@ -31,6 +31,7 @@ from agentkit.tools import (
     normalise_schema,
 )
 from agentkit.tools.sources.dialects import read_type_name
+from agentkit.tools.sources.json_records import EFFECTS_KEY, exact_effects
 
 # --- definitions ----------------------------------------------------------------------------------
 
@@ -263,6 +264,13 @@ def test_effects_come_from_mcp_annotations(annotations, effects) -> None:
     assert definition.signature.effects == effects
 
 
+@pytest.mark.parametrize("said", [{"reads": True, "sings": True}, {"reads": 1}, "reads"])
+def test_effects_of_ours_that_are_none_are_not_believed(said) -> None:
+    """Unknown names and other values in the record of a server declare nothing."""
+    assert exact_effects({"_meta": {EFFECTS_KEY: {"reads": True}}}) == Effects(reads=True)
+    assert exact_effects({"_meta": {EFFECTS_KEY: said}}) is None
+
+
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
@@ -438,6 +446,7 @@ def test_python_dialect() -> None:
         ({"enum": {"a": "first", "b": "second"}}, {"enum": ["a", "b"]}),
         ({"required": "city"}, {"required": ["city"]}),
         ({"optional": ["unit"]}, {}),
+        ({"minItems": 1.5}, {}),
         ({"anyOf": {"type": "int"}}, {"anyOf": [{"type": "integer"}]}),
         ({"patternProperties": {"(": {}, "^a": {}}}, {"patternProperties": {"^a": {}}}),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {}),

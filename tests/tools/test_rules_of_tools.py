@@ -32,6 +32,7 @@ from agentkit.tools import (
     rule_from_json,
     rule_to_json,
 )
+from agentkit.tools.rules.checking import demanded
 
 # --- refused, explained, corrected ----------------------------------------------------------------
 
@@ -189,6 +190,16 @@ def test_a_call_before_in_the_conversation(call, text, status) -> None:
     model = ScriptedModel([[call("order", customer="C-Ada")], "done"])
     run = Agent(model, tools=SHOP).run_sync("Order", history=history)
     assert run.episode.turns[0].results[0].status == status
+
+
+def test_what_a_tool_demands_is_not_the_tool_itself() -> None:
+    """The chain of demands ends where it comes back; a tool that is not there is told."""
+    round_ = [
+        learned(find_customer, CallBefore(tool="order")),
+        learned(order, FIRST, CallBefore(tool="gone")),
+    ]
+    found = demanded(round_[1].definition, Library(round_))
+    assert found == {"find_customer": round_[0].definition, "gone": None}
 
 
 # --- composites -----------------------------------------------------------------------------------

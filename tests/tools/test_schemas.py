@@ -33,8 +33,8 @@ from agentkit.tools.patterns import (
     why_unsafe,
     why_unusable,
 )
-from agentkit.tools.schema import resolve_local
-from agentkit.tools.schema_validator import schema_errors
+from agentkit.tools.schema import ANY_TYPE, allowed_types, resolve_local
+from agentkit.tools.schema_validator import fits, schema_errors
 from agentkit.tools.sources.dialects import schema_fault
 
 # --- patterns, formats, references ----------------------------------------------------------------
@@ -132,6 +132,32 @@ DOCUMENT = {
 def test_references_are_resolved_inside_the_document(reference, target) -> None:
     """JSON pointers are followed; anything else is not resolved."""
     assert resolve_local(DOCUMENT, reference) == target
+
+
+@pytest.mark.parametrize(
+    ("schema", "types"),
+    [
+        ({"type": ["integer", "null"]}, "integer null"),
+        ({"type": ["integer", "number"]}, "number"),
+        ({"enum": ["a", 1, 2.5]}, "number string"),
+        ({"type": "number", "enum": [1, 2]}, "integer"),
+        ({"anyOf": [{"type": "integer"}, {"const": "all"}]}, "integer string"),
+        ({"allOf": [{"type": ["integer", "string"]}, {"type": "number"}]}, "integer"),
+        ({"allOf": [{"type": "string"}, {"type": "boolean"}]}, "boolean string"),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"items": {}}}}, "array"),
+    ],
+)
+def test_the_types_that_a_schema_allows(schema, types) -> None:
+    """Types, values, alternatives and references count; an integer is a number as well."""
+    assert " ".join(sorted(allowed_types(schema))) == types
+
+
+def test_what_is_not_declared_is_of_any_type() -> None:
+    """No type, an unknown one, no schema, or references that multiply beyond the bound."""
+    levels = {f"n{i}": {"anyOf": [{"$ref": f"#/$defs/n{i + 1}"}] * 2} for i in range(20)}
+    doubling = {"$defs": {**levels, "n20": {"type": "string"}}, "$ref": "#/$defs/n0"}
+    for schema in ({}, True, None, {"type": "any"}, {"type": ["string", "tuple"]}, doubling):
+        assert allowed_types(schema) == ANY_TYPE
 
 
 # --- patterns of rules ----------------------------------------------------------------------------
@@ -238,6 +264,14 @@ def test_a_schema_with_many_large_patterns_is_refused() -> None:
     properties = {f"x{at}": {"type": "string", "pattern": f".{{1,{900 + at}}}"} for at in range(50)}
     with pytest.raises(DefinitionError, match="its 50 patterns are too large"):
         definition_from_json({"name": "x", "inputSchema": {"properties": properties}})
+
+
+def test_keywords_that_say_nothing_usable_are_no_answer() -> None:
+    """A keyword of the wrong type leaves it open; equal items are those that are equal as JSON."""
+    for broken in ({"minimum": True}, {"minimum": "1"}, {"enum": 1}, {"allOf": {}}):
+        assert fits(1, broken) is None
+    distinct = {"uniqueItems": True}
+    assert (fits([1, "1", True], distinct), fits([1, 1.0], distinct)) == (True, False)
 
 
 def test_schemas_of_schemas_are_bounded() -> None:

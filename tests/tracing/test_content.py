@@ -10,6 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from support.media import RED
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
@@ -97,6 +98,15 @@ def test_nothing_that_was_said_leaves_by_default(telemetry, composites, caplog) 
     assert all(span.status.description is None for span in telemetry.spans)
     assert all(event.name != "exception" for span in telemetry.spans for event in span.events)
     assert SECRET not in caplog.text
+
+
+def test_pictures_are_named_and_not_recorded(telemetry) -> None:
+    """A span is no place for bytes."""
+    chatty(telemetry.tracing(content=ContentPolicy()), ANSWER).run_sync(["What is this?", RED])
+    (chat,) = (span for span in telemetry.spans if span.name == "chat scripted")
+    (asked,) = json.loads(chat.attributes["gen_ai.input.messages"])
+    assert [part["content"] for part in asked["parts"]] == ["What is this?", RED.label]
+    assert RED.base64 not in telemetry.everything()
 
 
 def test_content_has_the_shape_of_the_conventions(telemetry) -> None:

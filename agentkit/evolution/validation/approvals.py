@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import program_of
+from agentkit.composites.codec import called_in, program_of
 from agentkit.evolution.validation.report import (
     OriginKind,
     ProposedChange,
@@ -261,12 +261,8 @@ class FreshText(NamedTuple):
     is_removed: bool = False
 
 
-class _Words(NamedTuple):
-    """New words in one place; whether they are an allowed value."""
-
-    field: str
-    text: str
-    is_value: bool = False
+_Words: TypeAlias = tuple[str, str, bool]
+"""New words: where they stand, the text, and whether it is an allowed value."""
 
 
 def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
@@ -285,12 +281,12 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     if change.written_by in TRUSTED and not change.origins:
         return ()
     known = _known(change)
-    of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
+    of_data = [one for one in _new_data(change) if _is_worded(one[1]) and not known(one[1])]
     new_texts = _not_in(change.texts, change.candidate_texts)
     found = []
-    for words in (*_as_words(new_texts, change), *_new_calls(change), *of_data):
-        origin = _origin_of(words.text, change)
-        found.append(FreshText(words.field, origin, _waits(words, origin)))
+    for field, said, is_value in (*_as_words(new_texts, change), *_new_calls(change), *of_data):
+        origin = _origin_of(said, change)
+        found.append(FreshText(field, origin, _waits(origin, is_value=is_value)))
     replaced = {text.field for text in new_texts}  # the new text waits for the old one too
     for text in _not_in(change.candidate_texts, change.texts):
         if text.field not in replaced:
@@ -336,14 +332,14 @@ def _origin_of(text: str, change: ProposedChange) -> TextOrigin:
     return next(named, TextOrigin(text=text, kind=change.written_by))
 
 
-def _waits(words: _Words, origin: TextOrigin) -> bool:
+def _waits(origin: TextOrigin, *, is_value: bool) -> bool:
     if origin.kind in TRUSTED:
         return False
     found = _WORD.findall(origin.text)
     # in scripts without spaces two characters count as a word
     count = sum((len(w) + 1) // 2 if ord(w[0]) >= FIRST_EAST_ASIAN else 1 for w in found)
     is_sentence = count > _MOST_WORDS or len(origin.text) > _LONGEST
-    return not (words.is_value and origin.is_used and not is_sentence)
+    return not (is_value and origin.is_used and not is_sentence)
 
 
 def _not_in(there: Iterable[Text], texts: Iterable[Text]) -> tuple[Text, ...]:
@@ -368,7 +364,7 @@ def _as_words(texts: Iterable[Text], change: ProposedChange) -> Iterator[_Words]
     for text in texts:
         before = "" if text.text in told else stood.get(text.field, "")
         added = text.text.removeprefix(before)
-        yield _Words(text.field, added if any(map(str.isalnum, added)) else text.text)
+        yield text.field, added if any(map(str.isalnum, added)) else text.text, False
 
 
 def _subject(text: Text) -> tuple[str, str]:
@@ -383,7 +379,7 @@ def _new_calls(change: ProposedChange) -> Iterator[_Words]:
     for at, example in enumerate(sequence(change.candidate.examples)):
         if not any(same(example, one) for one in had):
             parts = [getattr(example, name, None) for name in ("query", "arguments", "result")]
-            yield _Words(f"examples[{at}]", "\n".join(_every_text(parts)) or "numbers alone")
+            yield f"examples[{at}]", "\n".join(_every_text(parts)) or "numbers alone", False
 
 
 def _new_data(change: ProposedChange) -> Iterator[_Words]:
@@ -391,9 +387,9 @@ def _new_data(change: ProposedChange) -> Iterator[_Words]:
     for field, rule in _ruled(change):
         for name in getattr(rule, "__dataclass_fields__", {}):
             for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():
-                yield _Words(field, text, is_value=name in {"values", "example"})
+                yield field, text, name in {"values", "example"}
     for field, part in _of_new_tool(change.candidate) if change.is_new else ():
-        yield from (_Words(field, text) for text in dict.fromkeys(_every_text(part)))
+        yield from ((field, text, False) for text in dict.fromkeys(_every_text(part)))
 
 
 def _ruled(change: ProposedChange) -> Iterator[tuple[str, Any]]:
@@ -409,7 +405,8 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
 
     What its rules demand and its program calls runs for whoever uses it. So it waits for a person
     unless all of these are declared to only read and reach nothing outside; and so does a program
-    with texts of its own, which its author chose.
+    with texts of its own, which its author chose. A program that calls other tools than its
+    signature pins, or that nobody can read, waits too: its pins say nothing of what it does.
 
     Args:
         definition: The tool.
@@ -418,11 +415,19 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
     others = demanded(definition, tools).values()
     if not all(one is not None and _only_looks(one) for one in others):
         return True
+    if any(map(_hides_calls, filter(None, (definition, *others)))):
+        return True
     contracts = [(one.signature.parameters, one.signature.result) for one in filter(None, others)]
     said = [*contracts, list(definition.signature.properties)]
     known = {folded(text) for text in _every_text(said)}
     texts = _every_text(list(_literals(definition)))
     return any(_is_worded(text) and folded(text) not in known for text in texts)
+
+
+def _hides_calls(definition: ToolDefinition) -> bool:
+    """Whether the program of a composite calls other tools than its signature says."""
+    pinned = frozenset(child.name for child in definition.signature.children)
+    return definition.body is not None and called_in(definition.body) != pinned
 
 
 def _only_looks(definition: ToolDefinition) -> bool:

@@ -37,6 +37,7 @@ from agentkit.interop.mcp.transports import HttpPlace, InProcessPlace, Place, St
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.sources.json_records import MCP_PREFIX
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class OfferedTools:
         return tool.with_definition(replace(tool.definition, name=name))
 
     def _is_ours(self, tool: Tool) -> bool:
-        return _server_of(tool.definition) == f"mcp:{self._name}"
+        return _server_of(tool.definition) == f"{MCP_PREFIX}{self._name}"
 
 
 def _facts(tools: Iterable[Tool]) -> list[tuple[str, str, bool]]:
@@ -176,7 +177,11 @@ class McpServer:
         self._elicit = elicit
         self._kept = kept
         if kept is not None:
-            own = (one.definition for one in kept if _server_of(one.definition) == f"mcp:{name}")
+            own = (
+                one.definition
+                for one in kept
+                if _server_of(one.definition) == f"{MCP_PREFIX}{name}"
+            )
             self._offered.take(self._tool(_original_name(one), one) for one in own)
         self._connection = self._new_connection()
 
@@ -592,7 +597,7 @@ def approved_in(library: Library, server: str) -> dict[str, str]:
     known: dict[str, str] = {}
     for tool in library:
         found = reference_fingerprint(tool.definition)
-        if found is not None and _server_of(tool.definition) == f"mcp:{server}":
+        if found is not None and _server_of(tool.definition) == f"{MCP_PREFIX}{server}":
             known[_original_name(tool.definition)] = found
     return known
 

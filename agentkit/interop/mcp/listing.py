@@ -30,6 +30,7 @@ from agentkit.tools.schema_validator import UncheckableError, fits, schema_error
 from agentkit.tools.sources.dialects import normalise_schema, schema_fault
 from agentkit.tools.sources.json_records import (
     EFFECTS_KEY,
+    MCP_PREFIX,
     RESULT_FIELD,
     WRAPPED_KEY,
     definition_from_json,
@@ -266,7 +267,7 @@ def listed_tool(
     record: JsonObject,
     *,
     offered_name: str,
-    reference: str,
+    server: str,
     trust_annotations: bool,
     print_of: str,
 ) -> ListedTool:
@@ -275,7 +276,7 @@ def listed_tool(
     Args:
         record: The entry.
         offered_name: What the library is to call it.
-        reference: Where the definition comes from; the fingerprint is added.
+        server: Whose it is, for its origin.
         trust_annotations: Whether what the server says of effects counts.
         print_of: Its fingerprint.
 
@@ -297,8 +298,9 @@ def listed_tool(
     definition = definition_from_json(
         described,
         effects=effects_of(record, trust=trust_annotations),
-        reference=f"{reference}#{print_of}",
     )
+    seen = replace(definition.origin, reference=f"{MCP_PREFIX}{server}#{print_of}")
+    definition = replace(definition, origin=seen)
     if result is not None and not is_plain:  # read elsewhere, that is a map of fields
         definition = _with_result(definition, normalise_schema(result).schema or None)
     _check_repairs(definition, schema, result)
@@ -380,7 +382,7 @@ def fingerprint(record: JsonObject) -> str:
 def reference_fingerprint(definition: ToolDefinition) -> str | None:
     """The fingerprint that a definition was imported with, also after its words evolved."""
     place, separator, found = definition.origin.reference.rpartition("#")
-    is_ours = definition.origin.kind == "mcp" and place.startswith("mcp:") and bool(separator)
+    is_ours = definition.origin.kind == "mcp" and place.startswith(MCP_PREFIX) and bool(separator)
     return found if is_ours else None
 
 
@@ -553,7 +555,7 @@ def _medium(block: Any) -> Media | None:
         return None
     kind = {"image": Image, "audio": Audio}.get((inner.mime_type or "").partition("/")[0], File)
     try:
-        data = binascii.a2b_base64(encoded, strict_mode=True)
+        data = binascii.a2b_base64(encoded)  # some servers break lines
         name = str(getattr(inner, "uri", "")).rpartition("/")[2][-LONGEST_NAME:]
         return kind(data=data, media_type=inner.mime_type or "", name=name)
     except (UsageError, ValueError):  # then its type and size are told

@@ -162,7 +162,7 @@ def _tool_of(record: dict[str, Any], text: str, print_of: str, policy: ImportPol
     tool = listed_tool(
         record,
         offered_name=policy.offered_name(str(record.get("name", ""))),
-        reference=f"mcp:{policy.server}",
+        server=policy.server,
         trust_annotations=policy.trust_annotations,
         print_of=print_of,
     )

@@ -215,11 +215,8 @@ class Folder:
             return sorted(aside.glob(f"{path.stem}-*{path.suffix}"))
 
     @contextmanager
-    def locked(self, *, is_patient: bool = True) -> Iterator[bool]:
-        """Be the only writer; whether it is so.
-
-        Args:
-            is_patient: Wait for another writer; otherwise give up at once.
+    def locked(self) -> Iterator[None]:
+        """Be the only writer.
 
         Raises:
             StoreError: There is a link where the store would write; see ``check_no_links``.
@@ -230,15 +227,15 @@ class Folder:
             self.translated(self.local),
             open(self.local / "lock", "ab", opener=plain_here) as file,
         ):
-            deadline = time.monotonic() + (self._timeout_seconds if is_patient else 0)
+            deadline = time.monotonic() + self._timeout_seconds
             while not (is_held := try_lock(file)) and time.monotonic() < deadline:
                 time.sleep(_LOOK_AGAIN_SECONDS)
-            if is_patient and not is_held:
+            if not is_held:
                 raise StoreUnavailableError(
                     f"{self.path} is locked: another program wrote to it for more than "
                     f"{self._timeout_seconds:g} s. Nothing was changed; try again later"
                 )
-            yield is_held
+            yield
 
     @contextmanager
     def translated(self, path: Path) -> Iterator[None]:

@@ -37,7 +37,7 @@ class DirectoryStore(ForwardingStore):
 
     The truth is ``log.jsonl``: a line a change, only ever appended, each with the digest of the one
     before. ``tools/`` shows the newest library, one file a tool. After a writer was killed, the
-    next program that opens the store brings the files up to date.
+    next commit or look for edits brings the files up to date.
 
     Nothing is made before something is written, so a checkout that may only be read can be opened.
 
@@ -86,7 +86,7 @@ class DirectoryStore(ForwardingStore):
         self._open()
 
     def _open(self) -> None:
-        """Look at everything that could be wrong, and end what a killed writer began."""
+        """Look at everything that could be wrong."""
         if not self.path.absolute().parent.is_dir():
             raise no_parent(self.path)
         if self.path.exists() and not self.path.is_dir():
@@ -99,10 +99,6 @@ class DirectoryStore(ForwardingStore):
                 f"{self.path} has a folder 'tools' that is not from a store. Nothing was changed; "
                 "choose another folder"
             )
-        if self._folder.pending.exists() and self._may_write():
-            with self._folder.locked(is_patient=False) as is_alone:
-                if is_alone:  # otherwise another writer is at work
-                    self._settle()
 
     def _files(self, state: LogState) -> ToolFiles:
         """The files of tools.
@@ -119,10 +115,6 @@ class DirectoryStore(ForwardingStore):
             )
         form.check()
         return ToolFiles(folder=self._folder, form=form)
-
-    def _may_write(self) -> bool:
-        places = (self.path, self._folder.local, self._folder.tools)
-        return all(os.access(place, os.W_OK) for place in places)
 
     def __repr__(self) -> str:
         return f"DirectoryStore({str(self.path)!r})"
@@ -250,20 +242,23 @@ class DirectoryStore(ForwardingStore):
             StoreUnavailableError: Another writer was at the files for too long.
         """
         self._check_open()
-        with self._held_still() as is_alone:
-            if is_alone:
-                self._finish()
+        with self._held_still():
             state = self._log.refresh()
             return tuple(self._files(state).edits(state))
 
     @contextmanager
-    def _held_still(self) -> Iterator[bool]:
-        """Keep writers from being between log and files; whether that can be done here."""
-        if not self._may_write():
-            yield False
+    def _held_still(self) -> Iterator[None]:
+        """End what a killed writer began, and keep others from being between log and files.
+
+        Neither is done in a folder that this user may not write.
+        """
+        places = (self.path, self._folder.local, self._folder.tools)
+        if not all(os.access(place, os.W_OK) for place in places):
+            yield
             return
         with self._writing, self._folder.locked():
-            yield True
+            self._finish()
+            yield
 
     def take_back(self, name: str) -> Path | None:
         """Write a tool's file as the library has it; the old content is kept in ``local/``.

@@ -173,9 +173,7 @@ class RemoteStore(ForwardingStore):
                 say.
         """
         head = answer.head
-        if head.version < known.version or (
-            head.version == known.version and head.digest != known.digest
-        ):
+        if head.version < known.version:
             raise _went_back(known, ChainHead.of(self._last), head)
         stated = _stated(answer) if self._verifier is not None else None
         libraries, ids = [known], set[str]()

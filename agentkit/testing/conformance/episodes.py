@@ -19,6 +19,7 @@ from agentkit.episodes import (
 )
 from agentkit.errors import StoreError
 from agentkit.library.store import EpisodeFilter, Store
+from agentkit.media import File
 from agentkit.messages import (
     AssistantMessage,
     TokenIds,
@@ -80,6 +81,7 @@ def _full_episode() -> Episode:
     return Episode(
         episode_id="full",
         request="Wie ist das Wetter?\n\u2028'; DROP TABLE episodes; --",
+        media=(File(data=b"%PDF-1.7 \0\xff", name="\u5929\u6c17.pdf"),),
         turns=(turn,),
         stop_reason="error",
         output={"answer": [1, 2.5, True, None, "x"]},

@@ -47,6 +47,10 @@ _LISTS = ("tools", "functions", "functionDeclarations", "function_declarations",
 _JSON_LINES_HINT = "write one JSON object, a list of them, or one object a line"
 
 
+MCP_PREFIX = "mcp:"
+"""Before a server's name, in the reference of a tool that a person approved."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RejectedEntry:
     """An entry that is not a tool definition.
@@ -121,6 +125,7 @@ def definition_from_json(
             if "signature" in record
             else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
         )
+        definition = unapproved(definition)
         _check_json(definition)
     except RecursionError as error:
         name = str(record.get("name", ""))[:80]
@@ -128,6 +133,20 @@ def definition_from_json(
             f"definition {name!r} is nested too deeply to be read", tool_name=name
         ) from error
     return definition
+
+
+def unapproved(definition: ToolDefinition) -> ToolDefinition:
+    """A definition of somebody else's without an origin that would pass for an approval.
+
+    A person who approves a tool of an MCP server has its fingerprint kept in its origin. What a
+    file says of where its tools come from approves nothing.
+    """
+    origin = definition.origin
+    if not origin.reference.startswith(MCP_PREFIX):
+        return definition
+    claimed = origin.reference.removeprefix(MCP_PREFIX).partition("#")[0]
+    unproven = replace(origin, kind="json_schema", reference=f"claims to be of {claimed[:200]}")
+    return replace(definition, origin=unproven)
 
 
 def _check_json(definition: ToolDefinition) -> None:

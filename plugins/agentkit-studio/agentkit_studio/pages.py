@@ -155,7 +155,10 @@ class Studio:
                 while len(self._made) >= _MOST_AGENTS:
                     self._made.pop(next(iter(self._made)))
                 self._made[key] = self.agents(version, model)
-            return self._made[key]
+            agent = self._made[key]
+        if version is None:
+            agent.refresh()  # what was promoted a moment ago is to be tried
+        return agent
 
     @cached_property
     def retriever(self) -> Retriever:

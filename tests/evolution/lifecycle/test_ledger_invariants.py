@@ -528,6 +528,15 @@ def test_the_whole_library_is_pinned(manager, store, promote):
     assert [event.kind for event in store.events()][-2:] == ["pinned", "unpinned"]
 
 
+def test_a_pinned_tool_that_is_gone_stays_gone(manager):
+    """A pin gives a tool earlier words, and brings no tool back."""
+    manager.pin(1, "neg")
+    gone = LibraryChange(proposal_id="gone", removals=("neg",))
+    manager.edit(lambda _library: gone)
+    assert "neg" not in manager.served
+    assert "add" in manager.served
+
+
 def test_one_tool_is_pinned(manager, promote):
     """The pinned tool has its old words; others go on; composites above run on it."""
     original = summary(manager.library)

@@ -506,7 +506,7 @@ return [describe(id=row["id"]) for row in rows if row["price"] < {most}]
 
 
 @tool(effects=("reads",))
-def find(city: str, currency: str) -> list[dict[str, int]]:
+def find(city: str, currency: str | None) -> list[dict[str, int]]:
     """Find rooms.
 
     Args:
@@ -577,6 +577,24 @@ async def test_what_is_no_candidate(store, programs):
     """Programs that are rare, trivial, failed, or none."""
     tools = await asked(store, *programs)
     assert mined_programs(store.select(), tools, min_support=3) == ()
+
+
+async def test_only_programs_of_episodes_that_passed_count(store):
+    """A program may run to its end and be the wrong one."""
+    tools = await asked(store, *cheap(("Rome", 40), ("Oslo", 60), ("Bergen", 40)))
+    first, *others = store.select()
+    failed = replace(first, verdict=Verdict(passed=False))
+    assert mined_programs([failed, *others], tools, min_support=3) == ()
+    assert len(mined_programs([failed, *others], tools, min_support=2)) == 1
+
+
+async def test_truth_values_and_none_stay(store):
+    """They choose what a program does, so they are no parameters."""
+    text = "a = find(city='{}', currency=None)\nreturn [describe(id=r['id']) for r in a]"
+    tools = await asked(store, *map(text.format, ("Rome", "Oslo", "Bergen")))
+    (made,) = mined_programs(store.select(), tools, min_support=3)
+    assert made.definition.signature.required == ("city",)
+    assert list(made.definition.signature.properties) == ["city"]
 
 
 async def test_a_mined_program_waits_for_a_person(store):

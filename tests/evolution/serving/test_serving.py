@@ -136,6 +136,26 @@ async def test_a_candidate_with_another_contract_is_not_served(trial, store, mak
     assert words(model) == [OLD]
 
 
+async def test_a_tool_that_changed_since_is_served_as_it_is(trial, store, make):
+    """The candidate was made for another revision, so no conversation begins with it."""
+    trial.step(trial.propose("weather"), "canary")
+    trial.publish(make("weather", "Newest words."))
+    agent, model = agent_with(store)
+
+    result = await agent.run("hi")
+
+    assert words(model) == ["Newest words."]
+    assert result.episode.metadata == {}
+
+
+async def test_the_share_of_the_event_goes_before_that_of_the_router(trial, store):
+    """Whoever began the canary named it."""
+    trial.step(trial.propose("weather"), "canary", share=1.0)
+    agent, model = agent_with(store, share=0.0)
+    await agent.run("hi")
+    assert words(model) == [CANARY_NEW]
+
+
 async def test_composites_above_the_tool_still_run(trial, store):
     """Their pins move along with the candidate."""
     from agentkit.messages import ToolCall

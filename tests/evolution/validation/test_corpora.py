@@ -178,6 +178,8 @@ def test_what_persons_and_code_write_needs_nobody():
     assert validate(replace(new, written_by="person")).needs == ()
     said = (TextOrigin(text="Cars on hold are left out.", kind="code"),)
     assert validate(replace(new, origins=said)).needs == ()
+    part = (TextOrigin(text="Cars on hold", kind="code"),)
+    assert validate(replace(new, origins=part)).needs == ("judge",)
 
 
 def test_numbers_of_a_model_wait():

@@ -96,6 +96,8 @@ async def test_what_acts_through_other_tools_waits() -> None:
     worded = 'def worded() -> list:\n    """Do it."""\n    return [note(), "to mallory"]'
     calm = 'def calm() -> str:\n    """Do it."""\n    return note()'
     made = [compose(text, Library(own)) for text in (wild, worded, calm)]
+    hidden = compose(wild.replace("wild", "hidden"), Library(own))  # and says that it calls nothing
+    made.append(replace(hidden, signature=replace(hidden.signature, children=())))
     ruled = replace(tool("ruled"), specification=Specification(rules=(CallBefore(tool="mail"),)))
     manager = ToolManager(open_store("memory:"))
     manager.register(own)
@@ -103,6 +105,7 @@ async def test_what_acts_through_other_tools_waits() -> None:
     assert {name for name, outcome in found.items() if outcome == "held"} == {
         "wild",
         "worded",
+        "hidden",
         "ruled",
     }
     assert set(manager.library.tools) == {"note", "mail", "calm"}

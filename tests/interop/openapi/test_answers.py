@@ -251,6 +251,24 @@ async def test_a_server_that_is_not_there(make, waits, bound):
     assert len(waits) == 2
 
 
+@pytest.mark.parametrize(("method", "tries"), [("get", 3), ("post", 1)])
+async def test_a_request_without_an_answer_is_repeated_where_that_is_safe(
+    make, waits, method, tries
+):
+    """What broke off may have been done, so that only what repeats safely is sent again."""
+    sent = []
+
+    def breaks_off(request):
+        sent.append(request)
+        raise httpx.ReadError("gone")
+
+    client = httpx.AsyncClient(transport=httpx.MockTransport(breaks_off))
+    tools = openapi_tools(make.operation(method), client=client, policy=CallPolicy(sleep=waits))
+    with pytest.raises(ToolFailed, match="broke off"):
+        await tools["it"]()
+    assert len(sent) == tries
+
+
 async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypatch, bound):
     """On the same host they are followed; elsewhere never with credentials."""
     given = make.operation(

@@ -118,6 +118,20 @@ def test_a_store_of_format_1_is_read_and_brought_up_to_date(tmp_path, make_tool)
         assert check_store(store).is_sound
 
 
+def test_a_forked_store_of_format_1_is_refused(tmp_path):
+    """A file of its history that does not follow the one before is told, and so is a missing one."""
+    shutil.copytree(OLD, tmp_path / "library")
+    first, second = sorted((tmp_path / "library" / "history").iterdir())[:2]
+    content = first.read_bytes()
+    first.write_bytes(content.replace(b'"format": 1', b'"format":  1'))
+    with pytest.raises(StoreFormatError, match="forked"):
+        DirectoryStore(tmp_path / "library")
+    first.write_bytes(content)
+    second.unlink()
+    with pytest.raises(StoreFormatError, match=f"{second.name} is missing"):
+        DirectoryStore(tmp_path / "library")
+
+
 def test_an_edit_of_a_store_of_format_1_keeps_its_beginning(tmp_path):
     """What the index tells of a file that was edited before goes into the log."""
     shutil.copytree(OLD, tmp_path / "library")

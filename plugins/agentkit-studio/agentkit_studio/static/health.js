@@ -11,8 +11,13 @@
     const { x, y, low, high } = place.dataset;
     const percent = "percent" in place.dataset;
     const rows = (x === "day" ? record.days : record.versions).filter((row) => row[y] !== null);
-    if (!rows.length) { place.textContent = "No numbers yet."; return; }
     const scale = percent ? 100 : 1;
+    const written = (value) => `${+value.toPrecision(3)}${percent ? " %" : ""}`;
+    place.classList.toggle("few", rows.length < 2);
+    if (rows.length < 2) { // a line takes two
+      place.textContent = rows.length ? `${written(rows[0][y] * scale)} in ${x} ${rows[0][x]}` : "No numbers yet.";
+      return;
+    }
     const column = (name) => rows.map((row) => (row[name] === null ? null : row[name] * scale));
     const xs = rows.map((row) => (x === "day" ? Date.parse(row.day) / 1000 : row.version));
     const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
@@ -24,8 +29,8 @@
     const day = (at) => new Date(at * 1000).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
     const options = {
       width: place.clientWidth, height: 190, series, bands, legend: { show: false }, cursor: { y: false },
-      scales: { x: { time: x === "day", range: rows.length === 1 ? [xs[0] - 1, xs[0] + 1] : undefined }, y: percent ? { range: [0, 100] } : { range: (_, min, max) => [0, Math.max(max * 1.1, 1e-6)] } },
-      axes: [{ ...axis, values: (_, ticks) => ticks.map((one) => (x === "day" ? day(one) : Number.isInteger(one) ? one : "")) }, { ...axis, size: 52, values: (_, ticks) => ticks.map((one) => `${+one.toFixed(2)}${percent ? " %" : ""}`) }],
+      scales: { x: { time: x === "day" }, y: percent ? { range: [0, 100] } : { range: (_, min, max) => [0, Math.max(max * 1.1, 1e-6)] } },
+      axes: [{ ...axis, values: (_, ticks) => ticks.map((one) => (x === "day" ? day(one) : Number.isInteger(one) ? one : "")) }, { ...axis, size: 52, values: (_, ticks) => ticks.map(written) }],
     };
     place.replaceChildren();
     return new uPlot(options, data, place);

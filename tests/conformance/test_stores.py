@@ -1,0 +1,220 @@
+"""Every store of ours, and the example of docs/write-a-store.md, passes the shipped suites."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.store_conformance import ServedStoreConformance
+
+from agentkit import open_store
+from agentkit.library import Replica, Store
+from agentkit.library.opening import file_of
+from agentkit.testing import StoreConformance
+from agentkit.testing.conformance.formats import EditDefinitions
+from agentkit.testing.conformance.tools import ToolStoreConformance
+
+
+class TestMemoryStore(StoreConformance):
+    """A store of this process: it cannot be opened again, so those tests are skipped."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        store = open_store("memory:")
+        yield store
+        store.close()
+
+
+class TestReplica(StoreConformance):
+    """Over a store in memory; what another program commits comes a little later, by design."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        """A replica of an empty store that nobody looks at but who writes."""
+        with Replica("memory:", refresh_seconds=3600) as replica:
+            yield replica
+
+
+class TestDirectoryStore(ServedStoreConformance):
+    """A folder: everything applies."""
+
+    @pytest.fixture
+    def store_url(self, tmp_path: Path) -> str:
+        return f"dir:{tmp_path / 'library'}"
+
+    @pytest.fixture
+    def newer_store_url(self, tmp_path: Path) -> str:
+        folder = tmp_path / "newer"
+        folder.mkdir()
+        (folder / "log.jsonl").write_text(json.dumps({"format": 99, "news": []}) + "\n")
+        return f"dir:{folder}"
+
+    @pytest.fixture
+    def raw_contents(self) -> Callable[[str], object]:
+        def read(url: str) -> object:
+            folder = Path(url.removeprefix("dir:"))
+            return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+        return read
+
+    @pytest.fixture
+    def edit_definitions(self) -> EditDefinitions:
+        def edit_all(url: str, edit: Callable[[str], str]) -> None:
+            folder = Path(url.removeprefix("dir:"))
+            log = folder / "log.jsonl"
+            lines = log.read_text().splitlines()
+            for row in (row for line in lines for row in json.loads(line).get("upserts", ())):
+                text = json.dumps(row["definition"], ensure_ascii=False)
+                lines = [line.replace(text, edit(text)) for line in lines]
+            log.write_text("\n".join([*lines, ""]))
+
+        return edit_all
+
+
+class TestDirectoryStoreOfJson(ToolStoreConformance):
+    """A folder of JSON files keeps tools alike; events and episodes do not know the difference."""
+
+    @pytest.fixture
+    def store_url(self, tmp_path: Path) -> str:
+        return f"dir:{tmp_path / 'library'}?format=json"
+
+
+OLDEST_SHAPE = """
+CREATE TABLE [_sqlite_migrations] (
+    [id] INTEGER PRIMARY KEY, [migration_set] TEXT, [name] TEXT, [applied_at] TEXT
+);
+CREATE UNIQUE INDEX [idx__sqlite_migrations_migration_set_name]
+    ON [_sqlite_migrations] ([migration_set], [name]);
+INSERT INTO _sqlite_migrations VALUES (1, 'agentkit', 'm0001_tool_tables', '2026-03-02 10:00:00+00:00');
+CREATE TABLE definitions (digest TEXT PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE versions (
+    version INTEGER PRIMARY KEY, proposal_id TEXT NOT NULL UNIQUE, author TEXT NOT NULL,
+    reason TEXT NOT NULL, evidence TEXT NOT NULL, created_at TEXT NOT NULL
+);
+CREATE TABLE revisions (
+    version INTEGER NOT NULL REFERENCES versions, tool_name TEXT NOT NULL,
+    digest TEXT REFERENCES definitions, origin TEXT, since INTEGER NOT NULL,
+    place INTEGER NOT NULL, PRIMARY KEY (tool_name, version)
+);
+INSERT INTO definitions VALUES (
+    'DIGEST', 'ping',
+    '{"format":1,"name":"ping","signature":{"parameters":{"type":"object","properties":{}}}}'
+);
+INSERT INTO versions VALUES (1, 'first', 'Ada', 'import', '["e1"]', '2026-03-02T10:00:00+00:00');
+INSERT INTO revisions VALUES (1, 'ping', 'DIGEST', '{"kind":"function"}', 1, 0);
+"""
+"""What the first release made, frozen."""
+
+PING = "22bbda25fb5f9a911dc33e59955a7724fe19e8fb89049681a86549142a6314a6"
+
+
+class TestSQLiteStore(ServedStoreConformance):
+    """A file store: everything applies."""
+
+    @pytest.fixture
+    def store_url(self, tmp_path: Path) -> str:
+        return f"sqlite:///{tmp_path / 'store.db'}"
+
+    @pytest.fixture
+    def oldest_store_url(self, tmp_path: Path) -> str:
+        path = tmp_path / "oldest.db"
+        with closing(sqlite3.connect(path)) as raw:
+            raw.executescript(OLDEST_SHAPE.replace("DIGEST", PING))
+        return f"sqlite:///{path}"
+
+    @pytest.fixture
+    def newer_store_url(self, tmp_path: Path) -> str:
+        path = tmp_path / "newer.db"
+        open_store(path).close()
+        with closing(sqlite3.connect(path)) as raw, raw:
+            raw.execute(
+                "INSERT INTO _sqlite_migrations (migration_set, name) VALUES ('agentkit', 'm9999_new')"
+            )
+        return f"sqlite:///{path}"
+
+    @pytest.fixture
+    def raw_contents(self) -> Callable[[str], object]:
+        def read(url: str) -> object:
+            path = file_of(url)
+            return {one.name: one.read_bytes() for one in path.parent.iterdir()}
+
+        return read
+
+    @pytest.fixture
+    def edit_definitions(self) -> EditDefinitions:
+        def edit_all(url: str, edit: Callable[[str], str]) -> None:
+            with closing(sqlite3.connect(file_of(url))) as raw, raw:
+                raw.create_function("edit", 1, edit)
+                raw.execute("UPDATE definitions SET body = edit(body)")
+
+        return edit_all
+
+
+pytestmark = pytest.mark.long  # starts a pytest of its own for each
+
+FILES = {
+    "folder_store.py",
+    "pyproject.toml",
+    "tests/conftest.py",
+    "tests/test_folder_store.py",
+}
+
+
+def files_of(page: str) -> dict[str, str]:
+    """The blocks of a page that begin with the name of a file, by that name."""
+    blocks = re.findall(
+        r"^```\w+(?: \{no-run\})?\n# (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    return dict(blocks)
+
+
+@pytest.fixture
+def distribution(project_root: Path, tmp_path: Path) -> Path:
+    """The page's files in a folder, with the metadata that installing them makes."""
+    page = (project_root / "docs" / "write-a-store.md").read_text(encoding="utf-8")
+    files = files_of(page)
+    assert set(files) == FILES
+    folder = tmp_path / "agentkit-folder"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    metadata = folder / f"agentkit_folder-{project['version']}.dist-info"
+    metadata.mkdir()
+    about = {"Metadata-Version": "2.1", "Name": project["name"], "Version": project["version"]}
+    (metadata / "METADATA").write_text("".join(f"{k}: {v}\n" for k, v in about.items()))
+    points = project["entry-points"]["agentkit.stores"]
+    lines = ["[agentkit.stores]", *(f"{name} = {value}" for name, value in points.items())]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.mark.timeout(600)
+def test_its_tests_pass(distribution):
+    """The suite runs with one fixture and all of it passes, but what the store does not have."""
+    search_path = [str(distribution), os.environ.get("PYTHONPATH", "")]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-rs", "-p", "no:cacheprovider", "tests"],
+        cwd=distribution,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search_path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
+    skipped = set(re.findall(r"^SKIPPED \[\d+\] \S+ (.*)$", ran.stdout, re.MULTILINE))
+    assert skipped == {
+        "nobody edits this store behind its back (fixture edit_definitions)",
+        "this store has no check()",
+        "this store has no older shape (fixture oldest_store_url)",
+        "no store of a newer release was made (fixture newer_store_url)",
+    }
