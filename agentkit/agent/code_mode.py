@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from textwrap import dedent
 from typing import Any, Protocol
 
 from agentkit.agent.checks import bounded
@@ -25,7 +26,7 @@ from agentkit.agent.types import AskedLater
 from agentkit.composites.children import plain
 from agentkit.composites.composite import Composite
 from agentkit.composites.language import BUILTINS, METHODS, is_dotted, written
-from agentkit.composites.parser import ParsedSource, read_function, syntax_tree
+from agentkit.composites.parser import Function, ParsedSource, read_function, syntax_tree
 from agentkit.composites.problems import STYLE_CODES, CompositeLimits, placed, refusal
 from agentkit.composites.type_check import type_check
 from agentkit.episodes import ProgramCall
@@ -213,7 +214,10 @@ class _Activity:
 
 
 def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
-    r"""Read and check a program: statements that end with ``return``, or one function without them.
+    r"""Read and check a program: statements that end with ``return``, or one function of them.
+
+    Indentation around it and a fence are left out; a last expression, or what is printed last, is
+    returned.
 
     Raises:
         CompositeError: It is outside the language, or does not fit the tools that it calls.
@@ -222,17 +226,12 @@ def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
         >>> read_program("x = 2 * 3\nreturn x + 1", {}).program.body[0].targets
         ('x',)
     """
+    found = _FENCED.match(text.strip())
+    text = dedent(found[1] if found else text)
     tree = syntax_tree(text, LIMITS)
     if isinstance(tree, SourceProblem):
         raise refusal("", (tree,))
-    body = tree.body or [ast.Pass(lineno=1, col_offset=0)]
-    function = body[0] if len(body) == 1 else None
-    if not isinstance(function, ast.FunctionDef) or function.args.args:
-        if isinstance(last := body[-1], ast.Expr):  # as in a notebook
-            body[-1] = ast.copy_location(ast.Return(value=last.value), last)
-        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        function = ast.FunctionDef(name=_NAME, args=empty, body=body, decorator_list=[])
-        function.lineno, function.col_offset = 1, 0
+    function = _as_function(tree.body or [ast.Pass(lineno=1, col_offset=0)])
     parsed = read_function(function, text, tools, limits=LIMITS)
     problems = tuple(one for one in parsed.problems if one.code not in STYLE_CODES)
     if not problems:
@@ -241,6 +240,22 @@ def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
     if problems:
         raise refusal("", problems)
     return parsed
+
+
+def _as_function(body: Sequence[ast.stmt]) -> Function:
+    """One function of statements, or the one that they are."""
+    match body:
+        case [ast.FunctionDef() | ast.AsyncFunctionDef() as function] if not function.args.args:
+            return function
+        case (
+            [*_, ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[value])) as last]
+            | [*_, ast.Expr(value=value) as last]  # as in a notebook
+        ):
+            body = [*body[:-1], ast.copy_location(ast.Return(value=value), last)]
+    empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    made = ast.FunctionDef(name=_NAME, args=empty, body=[*body], decorator_list=[])
+    made.lineno, made.col_offset = 1, 0
+    return made
 
 
 def with_fenced_program(message: AssistantMessage, tools: Mapping[str, Tool]) -> AssistantMessage:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "agentkit.commands"
 """A plugin registers a click command here, under the name of the command."""
 
-_FIRST_PARTY = {"bench": "agentkit-bench"}
+_FIRST_PARTY = {"bench": "agentkit-bench", "studio": "agentkit-studio"}
 """Plugins of ours by command, for the pip line where one is absent."""
 
 EXIT_INTERRUPTED = 130
@@ -119,9 +119,7 @@ class LazyGroup(CommandGroup):
         """The command, ours or a plugin's, imported now; None when there is no such command."""
         if cmd_name in self._summaries:
             return super().get_command(ctx, cmd_name)
-        plugin = next((one for one in _plugins() if one.name == cmd_name), None)
-        command: click.Command | None = None if plugin is None else plugin.load()
-        return command
+        return plugin_command(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands; those of plugins with what their distributions say, unimported."""
@@ -167,6 +165,13 @@ def _summary(plugin: EntryPoint) -> str:
     if plugin.dist is None or "Summary" not in plugin.dist.metadata:
         return plugin.value
     return plugin.dist.metadata["Summary"]
+
+
+def plugin_command(name: str) -> click.Command | None:
+    """A plugin's command, imported now; None where no plugin brings it."""
+    plugin = next((one for one in _plugins() if one.name == name), None)
+    command: click.Command | None = None if plugin is None else plugin.load()
+    return command
 
 
 def _plugins() -> tuple[EntryPoint, ...]:

@@ -14,6 +14,8 @@ import click
 from rich.text import Text
 
 from agentkit._waiting import wait_for
+from agentkit.cli import demo_questions
+from agentkit.cli.boundary import plugin_command
 from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
@@ -29,7 +31,7 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.review_view import print_diff
 from agentkit.episodes import Episode
-from agentkit.errors import UsageError
+from agentkit.errors import MissingExtraError, UsageError
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.summary import summarise
@@ -201,6 +203,7 @@ def demo(
     seed: Annotated[int, option(type=int)] = 0,
     model: ModelName,
     store_url: Annotated[str | None, option("--store")] = None,
+    studio: bool = False,
     as_json: AsJson,
 ) -> None:
     """See tools repair their own definitions: fail, learn, promote, ask again, roll back.
@@ -214,12 +217,19 @@ def demo(
         seed: Draws the questions.
         store_url (URL): An empty store to keep everything in. [default: demo.db in your cache
             folder, recreated]
+        studio: Look at what came of it in the browser afterwards.
 
     Examples:
       agentkit demo
+      agentkit demo --studio
       agentkit demo --seed 7 --json
       agentkit demo --model openai:gpt-4o-mini --store sqlite:///demo.db
     """
+    pages = plugin_command("studio") if studio else None
+    if studio and pages is None:
+        raise MissingExtraError(
+            "the studio", package="agentkit-studio", install="pip install agentkit-studio"
+        )
     if model == DEFAULT_MODEL:
         fetched_weights(model.partition(":")[2])
     chosen, drawn = resolve_model(model), draw_questions(seed, questions)
@@ -235,6 +245,9 @@ def demo(
         report |= {"seconds": round(time.perf_counter() - began, 1), "seed": seed}
         report |= {"model": chosen.name, "store": url}
     print_json(report) if as_json else _print_end(report)
+    if pages is not None:
+        options = ["--store", url, "--tools", f"{demo_questions.__name__}:TOOLS", "--model", model]
+        pages.main(options, prog_name="agentkit studio", standalone_mode=False)
 
 
 @contextmanager

@@ -44,23 +44,10 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.environments import environment_from, tools_of, with_tools
 from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
+from agentkit.evaluation.results import pages, tables
 from agentkit.evaluation.results.comparison import Comparison, compare
-from agentkit.evaluation.results.pages import (
-    comparison_html,
-    comparison_markdown,
-    report_html,
-    report_markdown,
-)
 from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.results.tables import (
-    Table,
-    comparison_tables,
-    headline,
-    notes,
-    report_tables,
-    verdict_line,
-)
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import (
@@ -79,8 +66,8 @@ from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.tools.error_messages import plural
 
 _REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Comparison], str]]] = {
-    ".html": (report_html, comparison_html),
-    ".md": (report_markdown, comparison_markdown),
+    ".html": (pages.report_html, pages.comparison_html),
+    ".md": (pages.report_markdown, pages.comparison_markdown),
 }
 """Writers of a report and of a comparison, by file suffix."""
 
@@ -362,28 +349,28 @@ def _write_reports(found: EvaluationReport | Comparison, paths: Sequence[Path]) 
 
 def print_evaluation(report: EvaluationReport) -> None:
     """Print a report as tables; what spoils it goes to stderr."""
-    for note in notes(report):
+    for note in tables.notes(report):
         say(note)
     print_text(shown(", ".join(filter(None, (report.benchmark, ", ".join(report.models))))))
     click.echo()
-    for name, value, more in headline(report):
+    for name, value, more in tables.headline(report):
         click.echo(f"{name:<22}{value:>8}  {more}")
-    _print_tables(table for tables in report_tables(report).values() for table in tables)
+    _print_tables(table for part in tables.report_tables(report).values() for table in part)
 
 
 def print_comparison(comparison: Comparison) -> None:
     """Print a comparison as tables; its warnings go to stderr."""
     for warning in comparison.warnings:
         say(warning)
-    print_text(verdict_line(comparison))
+    print_text(tables.verdict_line(comparison))
     total = comparison.total
     click.echo(f"{plural(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
-    _print_tables(comparison_tables(comparison))
+    _print_tables(tables.comparison_tables(comparison))
 
 
-def _print_tables(tables: Iterable[Table]) -> None:
+def _print_tables(found: Iterable[tables.Table]) -> None:
     """Tables under their titles, as far as a terminal has room for them."""
-    for table in tables:
+    for table in found:
         if table.title in _ELSEWHERE:
             continue
         kept = [at for at, (title, _) in enumerate(table.columns) if title not in _WIDE]

@@ -219,7 +219,9 @@ def for_same_value(part: Any, root: JsonObject, *combinators: str) -> Iterator[J
 JsonType = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
 """A JSON type; every ``integer`` is also a ``number``."""
 
-ANY_TYPE: frozenset[JsonType] = frozenset(get_args(JsonType)) - {"integer"}
+JSON_TYPES: tuple[JsonType, ...] = get_args(JsonType)
+
+ANY_TYPE: frozenset[JsonType] = frozenset(JSON_TYPES) - {"integer"}
 """The types of what nobody declared."""
 
 _NUMERIC = frozenset({"integer", "number"})
@@ -282,7 +284,7 @@ def _types_stated(part: JsonObject) -> frozenset[JsonType]:
     """The types that ``type``, ``enum`` and ``const`` of one part leave."""
     names = part.get("type", ())
     names = names if isinstance(names, list | tuple) else [names]
-    types = frozenset(one for one in get_args(JsonType) if one in names)
+    types = frozenset(one for one in JSON_TYPES if one in names)
     if not types or len(types) < len(names):  # none, or one that JSON Schema does not know
         types = ANY_TYPE
     if "type" not in part:

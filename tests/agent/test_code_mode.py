@@ -393,6 +393,24 @@ def test_a_program_shows_the_media_that_it_returns():
     assert Episode.from_json(result.episode.to_json()) == result.episode
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    x = book(id=1)\n    return x",
+        "```python\nreturn book(id=1)\n```\n",
+        "x = book(id=1)\nprint(x)",
+        "x = await book(id=1)\nx",
+        "def program():\n    return book(id=1)",
+        "async def main() -> str:\n    return await book(id=1)",
+        "book(id=1)",
+        "book(1)",
+    ],
+)
+def test_usual_ways_of_writing_a_program(tools, log, text):
+    """Models fence, indent, print and await; the meaning is the same."""
+    assert texts(agent(tools, program(text)).run_sync("go")) == ["booked 1"]
+
+
 def test_a_fenced_block_is_a_program(tools, log):
     """A model without tools writes its program as text; code for people stays an answer."""
     text = "I book it.\n```python\nreturn book(id=1)\n```"

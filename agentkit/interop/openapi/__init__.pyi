@@ -1,4 +1,3 @@
-from .credentials import Env as Env
 from .documents import (
     is_openapi as is_openapi,
     read_document as read_document,
@@ -10,3 +9,4 @@ from .importing import (
     OperationReport as OperationReport,
     openapi_tools as openapi_tools,
 )
+from .requests import Env as Env

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agentkit.interop.openapi.credentials import parameter_key
 from agentkit.interop.openapi.documents import Node, Operation, Unmappable
 from agentkit.interop.openapi.requests import (
     PLACEHOLDER,
@@ -25,6 +24,7 @@ from agentkit.interop.openapi.requests import (
     Location,
     Style,
     is_json,
+    parameter_key,
 )
 from agentkit.interop.openapi.schemas import Converted, SchemaPool
 

@@ -16,14 +16,21 @@ from urllib.parse import urlsplit
 from agentkit._loop_bound import LoopBound
 from agentkit._version import __version__
 from agentkit.errors import ModelRetry, ReadingLimitError, ToolFailed, ToolSignal, UsageError
-from agentkit.interop.openapi.credentials import Env, Secrets, secrets_for
 from agentkit.interop.openapi.documents import plain_json
 from agentkit.interop.openapi.public_addresses import (
     NotPublicError,
     public_transport,
     same_origin,
 )
-from agentkit.interop.openapi.requests import PreparedRequest, RequestPlan, is_json, prepare
+from agentkit.interop.openapi.requests import (
+    Env,
+    PreparedRequest,
+    RequestPlan,
+    Secrets,
+    is_json,
+    prepare,
+    secrets_for,
+)
 from agentkit.reading import read_json
 
 if TYPE_CHECKING:

@@ -17,14 +17,6 @@ from agentkit.interop.openapi.arguments import (
     read_parameters,
     tool_name,
 )
-from agentkit.interop.openapi.credentials import (
-    Env,
-    SecurityScheme,
-    check_auth,
-    read_schemes,
-    requirements_of,
-    secret_parameters,
-)
 from agentkit.interop.openapi.documents import (
     Document,
     OpenedDocument,
@@ -36,7 +28,17 @@ from agentkit.interop.openapi.documents import (
 )
 from agentkit.interop.openapi.http_client import CallPolicy, HttpClient
 from agentkit.interop.openapi.public_addresses import chosen_server, is_remote, same_origin
-from agentkit.interop.openapi.requests import RequestPlan, is_json, leaves_its_path
+from agentkit.interop.openapi.requests import (
+    Env,
+    RequestPlan,
+    SecurityScheme,
+    check_auth,
+    is_json,
+    leaves_its_path,
+    read_schemes,
+    requirements_of,
+    secret_parameters,
+)
 from agentkit.interop.openapi.schemas import Budget, Converted, SchemaPool
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
 from agentkit.tools.schema import detach_descriptions, inline_root

@@ -20,18 +20,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias
 
 from agentkit.errors import DefinitionError
 from agentkit.tools.error_messages import value_text
 from agentkit.tools.patterns import why_unusable
 from agentkit.tools.schema import (
     DATA_KEYWORDS,
+    JSON_TYPES,
     MAX_DEPTH,
     SCHEMA_KEYWORDS,
     SCHEMA_LIST_KEYWORDS,
     SCHEMA_MAP_KEYWORDS,
-    JsonType,
     check_bounds,
     inline_root,
     pointer_keys,
@@ -205,6 +205,7 @@ def _below(place: str, key: str) -> str:
     return f"{place}/{key.replace('~', '~0').replace('/', '~1')}"
 
 
+_TEXT = {"type": "string"}
 Note: TypeAlias = Callable[[str], None]
 
 
@@ -247,10 +248,11 @@ class _Repair:
             for keyword, change in _TRANSLATIONS:
                 change(draft, self.noting(_below(place, keyword), is_fault=True))
             _nullable(draft, self.noting(place))
-            optional = draft.get("optional")  # what is not in ``required`` is it without a word
-            if isinstance(optional, list) or _as_boolean(optional) is not None:
-                self.note(place, "optional dropped")
-                del draft["optional"]
+            if "optional" in draft:  # what is not in ``required`` is it without a word
+                optional = draft["optional"]
+                if isinstance(optional, list) or _as_boolean(optional) is not None:
+                    self.note(place, "optional dropped")
+                    del draft["optional"]
             return self._object(draft, place, depth + 1)
         found = read_type_name(raw) if isinstance(raw, str) else None
         if found is None:
@@ -275,7 +277,8 @@ class _Repair:
     def _keyword(self, key: str, rule: Any, place: str, depth: int) -> Any:
         """The value of a keyword, repaired, or ``_DROPPED``."""
         if (allowed := _keyword_values().get(key)) is not None:
-            is_fine = fits(rule, allowed, steps=StepBudget(sys.maxsize)) is True
+            is_text = isinstance(rule, str) and allowed == _TEXT  # most of all
+            is_fine = is_text or fits(rule, allowed, steps=StepBudget(sys.maxsize)) is True
             is_fine = is_fine and not (key == "pattern" and why_unusable(rule))
             return rule if is_fine else self._repaired(key, rule, place)
         if key in SCHEMA_MAP_KEYWORDS:
@@ -367,7 +370,7 @@ def _is_schema(target: object, reference: str) -> bool:
 
 def _flags(part: Any) -> dict[str, bool]:
     """``required`` and ``optional`` where they stand on the property itself."""
-    if not isinstance(part, Mapping):
+    if not isinstance(part, Mapping) or ("required" not in part and "optional" not in part):
         return {}
     read = {key: _as_boolean(part.get(key)) for key in ("required", "optional")}
     return {key: value for key, value in read.items() if value is not None}
@@ -393,7 +396,7 @@ def _listed(schema: Mapping[str, Any]) -> list[Any]:
 def _type(draft: dict[str, Any], note: Note) -> None:
     """``dict``, ``list[int]``, ``ArrayList<String>``, ``["str", "None"]``."""
     written = draft.get("type", "null")
-    if written in get_args(JsonType):
+    if written in JSON_TYPES:
         return
     found = _read_type(written)
     if found == {"type": written}:
@@ -445,7 +448,7 @@ def _tuple(draft: dict[str, Any], note: Note) -> None:
 
 def _nullable(draft: dict[str, Any], note: Note) -> None:
     """OpenAPI 3.0 said ``nullable: true``."""
-    if (nullable := _as_boolean(draft.get("nullable"))) is None:
+    if "nullable" not in draft or (nullable := _as_boolean(draft["nullable"])) is None:
         return
     del draft["nullable"]
     note(f"nullable {str(nullable).lower()} -> type")

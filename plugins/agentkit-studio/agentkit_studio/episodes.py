@@ -22,7 +22,7 @@ from agentkit.library.store import EpisodeFilter
 from agentkit_studio.pages import Asked, Goto, Page, Place
 
 _PAGE = 50
-_SECONDS = 0.3
+_SECONDS = 0.1
 """How long one page looks for episodes that match; the next page goes on from there."""
 
 FILTERS = ("tool", "session", "label", "version", "verdict", "text")

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from agentkit import Agent, ToolDefinition
 from agentkit.errors import ModelRetry, ToolFailed, UsageError
 from agentkit.interop.openapi import Env, openapi_tools
-from agentkit.interop.openapi.credentials import Secrets
+from agentkit.interop.openapi.requests import Secrets
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.tools.validation import validate_arguments

@@ -1,0 +1,84 @@
+"""``agentkit studio`` and ``agentkit demo --studio``: who gets in, and what is served."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from agentkit.cli.main import main
+from agentkit.server import running
+
+TOOLS = '''
+from agentkit import tool
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+'''
+
+
+@pytest.fixture
+def served(monkeypatch, tmp_path):
+    """What would be served: the arguments of the server, which is not started."""
+    kept = {}
+
+    def serve(app, *, host, port, on_start):
+        on_start(f"http://{host}:{port}")
+        kept.update(app=app, host=host, port=port)
+        kept["login"] = TestClient(app).get("/login").status_code
+
+    monkeypatch.setattr(running, "serve", serve)
+    monkeypatch.chdir(tmp_path)
+    return kept
+
+
+def run(*arguments):
+    """One command, as it is typed."""
+    return CliRunner().invoke(main, ["studio", "--store", "sqlite:///library.db", *arguments])
+
+
+def test_on_this_machine_a_fresh_key_is_printed(served):
+    """Whoever has the address may do everything, with the tools that were named."""
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert re.search(r"http://127\.0\.0\.1:8787/\?key=[\w-]{32}", done.stderr)
+    [role] = served["app"].state.studio.access.roles.values()
+    assert (role, served["login"]) == ("operator", 200)
+    assert served["app"].state.studio.agents is None
+
+
+def test_with_tools_there_is_an_agent(served, tmp_path):
+    """Of any version and model."""
+    (tmp_path / "shop.py").write_text(TOOLS)
+    assert run("--tools", "shop.py", "--model", "openai-compatible:m@http://x").exit_code == 0
+    agent = served["app"].state.studio.agents
+    assert agent is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--host", "0.0.0.0"], "beyond this machine users need keys"),
+        (["--keys-from", "absent.txt"], "cannot be read"),
+    ],
+)
+def test_what_would_let_anybody_in_is_refused(served, options, words):
+    """In one line, before anything is served."""
+    done = run(*options)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert served == {}
+
+
+def test_a_team_has_keys_and_roles(served, tmp_path):
+    """Everybody without a role reads."""
+    (tmp_path / "users.txt").write_text("ann=key-of-ann-0123456789\nbob=key-of-bob-0123456789\n")
+    done = run("--keys-from", "users.txt", "--reviewer", "ann", "--prefix", "/studio")
+    assert done.exit_code == 0, done.output
+    access = served["app"].state.studio.access
+    assert (access.named("ann").role, access.named("bob").role) == ("reviewer", "viewer")
+    assert "key=" not in done.stderr
