@@ -244,6 +244,9 @@ class File(Media):
     kind: ClassVar[MediaKind] = "file"
 
 
+_RECORD = {"size": int} | dict.fromkeys(
+    ("kind", "media_type", "name", "url", "sha256", "data"), str
+)
 _KINDS: Mapping[MediaKind, type[Media]] = {"image": Image, "audio": Audio, "file": File}
 
 
@@ -258,6 +261,9 @@ def media_from_json(record: Mapping[str, Any], data: str | None = None) -> Media
         ValueError: The record is malformed, or the bytes do not match the digest.
     """
     values = dict(record)
+    for name, value in values.items():
+        if name not in _RECORD or type(value) is not _RECORD[name]:  # above all no path
+            raise ValueError(f"not a field of a medium's record: {name!r}, {value!r:.80}")
     cls, encoded = _KINDS[values.pop("kind")], values.pop("data", data)
     if encoded is not None:
         values |= {"data": binascii.a2b_base64(encoded, strict_mode=True), "size": 0}

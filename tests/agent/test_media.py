@@ -541,11 +541,37 @@ def test_a_record_of_format_5_stays_readable():
     assert (episode.media, episode.results[0].media) == ((RED,), (RED,))
 
 
-def test_a_record_with_broken_media_is_no_episode():
-    """What somebody else wrote is checked as it is read."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"size": "many"},
+        {"size": True},
+        {"name": 3},
+        {"kind": "video"},
+        {"kind": []},
+        {"url": "http://x.example/"},
+        {"sha256": ""},
+        {"path": "/etc/passwd"},
+        {"data": "R0lGODlh"},
+        {"data": "no base64"},
+        {"more": "x"},
+    ],
+)
+def test_a_record_with_broken_media_is_no_episode(change):
+    """What somebody else wrote is checked as it is read; bytes are those of the digest."""
     record = Episode(episode_id="e1", request="Hi", media=(RED,)).to_json()
-    record["media_data"] = {RED.sha256: base64.b64encode(b"GIF89a").decode()}
-    with pytest.raises(EpisodeFormatError, match="image/png"):
+    record["media"][0] |= change
+    with pytest.raises(EpisodeFormatError):
+        Episode.from_json(record)
+
+
+def test_a_record_cannot_name_a_file_to_read(tmp_path):
+    """Not even one whose digest the writer of the record knows."""
+    (tmp_path / "secret.txt").write_text("secret")
+    known = File(path=tmp_path / "secret.txt").reference()
+    record = Episode(episode_id="e1", request="Hi").to_json()
+    record["media"] = [{**known, "path": str(tmp_path / "secret.txt")}]
+    with pytest.raises(EpisodeFormatError, match="not a field of a medium's record: 'path'"):
         Episode.from_json(record)
 
 
