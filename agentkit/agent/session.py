@@ -63,6 +63,11 @@ def continuation_id(episode_id: str) -> str:
     return f"{episode_id[:_TIME_DIGITS]}{digest[:_TIME_DIGITS]}"
 
 
+def _claim_id(episode_id: str) -> str:
+    """The id of the record that says which process carries out what was decided."""
+    return continuation_id(f"{episode_id} claimed")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunStart:
     """Where a run begins.
@@ -411,7 +416,7 @@ class PendingApprovals:
         """
         if self._store is None:
             return
-        mark, claim_id = new_episode_id(), continuation_id(f"{episode.episode_id} claimed")
+        mark, claim_id = new_episode_id(), _claim_id(episode.episode_id)
         labels = {VIEW_OF: episode.episode_id, _CLAIM: mark}
         self._store.append(
             Episode(episode_id=claim_id, request="", stop_reason="cancelled", metadata=labels)
@@ -469,6 +474,13 @@ def waiting_runs(store: EpisodeStore, *, after: str = "") -> Iterator[Episode]:
         if is_open and not holds_episode(store, continuation_id(one.episode_id)):
             yield one
         is_behind = is_behind or one.episode_id == after
+
+
+def reserved_ids(store: EpisodeStore) -> frozenset[str]:
+    """The ids under which runs that wait will be answered; no other record may have them."""
+    waiting = store.select(EpisodeFilter(stop_reason="deferred"))
+    ours = [one.episode_id for one in waiting if not is_imported(one.metadata)]
+    return frozenset(taken for one in ours for taken in (continuation_id(one), _claim_id(one)))
 
 
 def awaits_person(episode: Episode) -> bool:

@@ -15,6 +15,7 @@ from typing import Annotated, get_args
 
 import click
 
+from agentkit.agent.session import reserved_ids
 from agentkit.cli.add import ARTIFACT
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.loading import load_tools
@@ -266,7 +267,7 @@ def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Outp
     imported: list[dict[str, object]] = []
     for name in files:
         broken: list[BrokenLine] = []
-        count = 0
+        count = left_out = 0
         episodes = import_episodes(name, own=own, on_broken=broken.append)
         batch = tuple(islice(episodes, _AT_A_TIME))
         if broken and not batch:
@@ -275,14 +276,20 @@ def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Outp
                 f"descriptions come in with: agentkit tools import {name}"
             )
         with opened(store_url) as store:
+            reserved = frozenset() if own else reserved_ids(store)
             while batch:
-                append_all(store, batch)
-                count += len(batch)
+                kept = [one for one in batch if one.episode_id not in reserved]
+                append_all(store, kept)
+                count, left_out = count + len(kept), left_out + len(batch) - len(kept)
                 batch = tuple(islice(episodes, _AT_A_TIME))
         say_some(map(str, broken))
+        if left_out:
+            say(f"{name}: {left_out:,} left out, with the ids of answers that runs here wait for")
         say(f"{name}: {plural(count, 'episode')} read")
-        imported.append({"file": name, "episodes": count, "broken_lines": len(broken)})
-    return Output(record=imported, view=lambda: None)
+        outcome = {"episodes": count, "broken_lines": len(broken), "left_out": left_out}
+        imported.append({"file": name, **outcome})
+    nothing = any(not one["episodes"] for one in imported if one["left_out"])
+    return Output(record=imported, view=lambda: None, failed=nothing)
 
 
 @click.group(cls=CommandGroup)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
+from agentkit.agent.session import continuation_id
 from agentkit.cli.main import main
 from agentkit.episodes import (
     Episode,
@@ -251,6 +252,20 @@ def test_no_file_says_that_it_is_our_own(invoke, tmp_path, kept):
         with closing(open_store(other)) as store:
             found = store.select(EpisodeFilter(oldest_first=True))
             assert [one.metadata.get("imported") for one in found] == labels
+
+
+def test_no_file_answers_a_run_that_waits(invoke, tmp_path, kept):
+    """An imported record cannot take the id under which a decision of ours will be kept."""
+    waits = replace(kept[0], episode_id="0" * 24, stop_reason="deferred")
+    answer = replace(kept[0], episode_id=continuation_id(waits.episode_id))
+    with closing(open_store("library.db")) as store:
+        store.append(waits)
+    export_episodes(tmp_path / "e.jsonl", [answer])
+    result = invoke("import", "e.jsonl")
+    assert (result.exit_code, "1 left out" in result.stderr) == (1, True)
+    with closing(open_store("library.db")) as store:
+        assert store.get(answer.episode_id) is None
+    assert invoke("import", "--own", "e.jsonl").exit_code == 0
 
 
 def test_no_file_speaks_for_a_user(invoke, tmp_path, kept):

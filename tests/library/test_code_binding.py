@@ -12,12 +12,13 @@ from agentkit.agent import StorePolicy
 from agentkit.errors import CodeDriftError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
-from agentkit.library import Author
+from agentkit.library import Author, LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.code_binding import pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import Example
+from agentkit.tools import definitions_from_json
+from agentkit.tools.definition import Example, Origin
 from agentkit.tools.rules import Between, OneOf
 
 ADA = Author(kind="person", name="Ada")
@@ -237,3 +238,20 @@ def test_whatever_the_code_becomes_its_contract_is_that_of_the_library(names):
     assert all(rule.parameter in names for rule in definition.specification.rules)
     assert bind_code(store, [code])[1].revised == ()
     assert verify_library(store, store.events()) == ()
+
+
+def test_no_file_names_the_code_that_runs():
+    """A tool of somebody else's file that claims to be code of ours, renamed, stays without code."""
+
+    @tool(effects=("destructive",))
+    def pay(to: str) -> str:
+        """Pay."""
+        return to
+
+    claim = Origin(kind="function", reference=pay.definition.origin.reference, original_name="pay")
+    forged = replace(pay.definition, name="weather", origin=claim).to_json()
+    (found,) = definitions_from_json([forged]).definitions
+    store = open_store("memory:")
+    store.commit(LibraryChange(proposal_id="1", upserts=(found,)), expected_version=0)
+    library, _ = bind_code(store, [pay])
+    assert {one.name: one.is_bound for one in library} == {"weather": False, "pay": True}

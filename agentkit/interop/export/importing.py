@@ -25,7 +25,7 @@ from agentkit.library.library import Library
 from agentkit.library.merging import ConflictPolicy, plan_import
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_records import unapproved
+from agentkit.tools.sources.json_records import without_claims
 
 Outcome = Literal["added", "replaced", "renamed", "unchanged", "skipped", "refused", "held"]
 """What came of a definition. ``skipped`` and ``refused``: its name is taken; ``held``: a check or
@@ -154,7 +154,7 @@ async def import_artifact(
             were made before stay.
     """
     given = artifact.library
-    coming = given.with_tools([unapproved(one) for one in given.definitions])
+    coming = given.with_tools([without_claims(one) for one in given.definitions])
     if unknown := sorted({*request.approved} - set(coming.tools)):
         raise UsageError(f"the artifact has no tool {', '.join(map(repr, unknown))} to agree to")
     failed = {one.name: text_faults(one) for one in coming.definitions if not one.is_composite}

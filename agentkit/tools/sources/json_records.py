@@ -47,6 +47,9 @@ _LISTS = ("tools", "functions", "functionDeclarations", "function_declarations",
 _JSON_LINES_HINT = "write one JSON object, a list of them, or one object a line"
 
 
+PYTHON_ORIGINS = frozenset({"function", "pydantic"})
+"""Kinds of origins of definitions that were made from Python code."""
+
 MCP_PREFIX = "mcp:"
 """Before a server's name, in the reference of a tool that a person approved."""
 
@@ -125,7 +128,7 @@ def definition_from_json(
             if "signature" in record
             else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
         )
-        definition = unapproved(definition)
+        definition = without_claims(definition)
         _check_json(definition)
     except RecursionError as error:
         name = str(record.get("name", ""))[:80]
@@ -135,18 +138,19 @@ def definition_from_json(
     return definition
 
 
-def unapproved(definition: ToolDefinition) -> ToolDefinition:
-    """A definition of somebody else's without an origin that would pass for an approval.
+def without_claims(definition: ToolDefinition) -> ToolDefinition:
+    """A definition of somebody else's without an origin that something depends on.
 
-    A person who approves a tool of an MCP server has its fingerprint kept in its origin. What a
-    file says of where its tools come from approves nothing.
+    A person who approves a tool of an MCP server has its fingerprint kept in its origin, and the
+    origin of a renamed tool says which code of yours it is. A file says neither.
     """
     origin = definition.origin
-    if not origin.reference.startswith(MCP_PREFIX):
-        return definition
-    claimed = origin.reference.removeprefix(MCP_PREFIX).partition("#")[0]
-    unproven = replace(origin, kind="json_schema", reference=f"claims to be of {claimed[:200]}")
-    return replace(definition, origin=unproven)
+    if origin.reference.startswith(MCP_PREFIX):
+        claimed = origin.reference.removeprefix(MCP_PREFIX).partition("#")[0]
+        origin = replace(origin, kind="json_schema", reference=f"claims to be of {claimed[:200]}")
+    elif origin.kind in PYTHON_ORIGINS and origin.original_name:
+        origin = replace(origin, kind="json_schema")
+    return definition if origin is definition.origin else replace(definition, origin=origin)
 
 
 def _check_json(definition: ToolDefinition) -> None:
