@@ -37,9 +37,9 @@ from agentkit.episodes.files import read_episodes
 from agentkit.episodes.labels import as_imported, as_own, is_imported
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
-from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evaluation.settings import EvaluationLabels, ignore
+from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.mining import MiningConfig

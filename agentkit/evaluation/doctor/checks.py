@@ -15,12 +15,13 @@ from typing import Any
 from agentkit._waiting import wait_for
 from agentkit.composites.language import RESERVED
 from agentkit.errors import UsageError
-from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
-from agentkit.evaluation.doctor.findings import (
+from agentkit.evaluation.doctor.catalogue import (
     KINDS,
     SEVERITIES,
+    Catalogue,
     Finding,
     Kind,
+    given_name,
     listed,
     quoted,
 )

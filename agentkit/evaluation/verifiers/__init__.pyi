@@ -1,5 +1,6 @@
 from .answers import (
     NumberAnswerVerifier as NumberAnswerVerifier,
+    RubricVerifier as RubricVerifier,
     TextAnswerVerifier as TextAnswerVerifier,
 )
 from .calls import (
@@ -17,7 +18,6 @@ from .numbers import (
     final_number as final_number,
     read_number as read_number,
 )
-from .rubric import RubricVerifier as RubricVerifier
 from .state import (
     FinalStateVerifier as FinalStateVerifier,
 )

@@ -11,7 +11,7 @@ from math import ceil, floor, inf, isfinite
 from typing import Any
 
 from agentkit.composites import rule_problems
-from agentkit.composites.rules import RuleChecker
+from agentkit.composites.contracts import RuleChecker
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
