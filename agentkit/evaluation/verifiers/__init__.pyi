@@ -14,10 +14,6 @@ from .making import (
     Scene as Scene,
     verifier_for as verifier_for,
 )
-from .numbers import (
-    final_number as final_number,
-    read_number as read_number,
-)
 from .state import (
     FinalStateVerifier as FinalStateVerifier,
 )
