@@ -7,7 +7,6 @@ from .catalogue import (
 )
 from .checks import (
     CHECKS as CHECKS,
-    Check as Check,
     Checkup as Checkup,
     examine as examine,
 )
