@@ -185,6 +185,22 @@ def read_json(text: str | bytes, *, decode: Callable[[Any], Any] = json.loads) -
     return data
 
 
+def read_once(text: str | bytes) -> Any:
+    """The data of a JSON text in which no object has a name twice: readers would differ on it.
+
+    Raises:
+        ValueError: As for ``read_json``, or an object has a name twice.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ReadingLimitError("an object has the same name twice")
+        return found
+
+    return read_json(text, decode=lambda known: json.loads(known, object_pairs_hook=once))
+
+
 def check_values(text: str | bytes) -> None:
     """Refuse a JSON text of more values than a text of its size has any business to hold.
 

@@ -51,8 +51,7 @@ from agentkit.tools.invocation import UnserialisableError, described, shortened
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.composites.contracts import Conditions
-    from agentkit.composites.rules import RuleChecker
+    from agentkit.composites.contracts import Conditions, RuleChecker
     from agentkit.tools.rules.records import EarlierCall
 
 _LOG = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.stores import author, change_id, commit, manager_of, opened, person
 from agentkit.errors import SourceProblem, UsageError
-from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.insertion import SAME_TOOL, CheckResult
 from agentkit.evolution.validation.approvals import acts_through_others
@@ -132,7 +132,7 @@ def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: boo
         if not outcome.problems:
             say(f"  {failed.advice}")
         return
-    click.echo(f"{'dry run: ' if dry_run else ''}{outcome}")
+    click.echo(f"{'dry run: ' if dry_run else ''}{visible(str(outcome))}")
     found = outcome.duplicate
     if found is not None and f"def {found.name}(" in source and found.reason != SAME_TOOL:
         say(f"--revise replaces {found.name} with this text")

@@ -33,7 +33,7 @@ from agentkit.cli.review_view import print_diff
 from agentkit.episodes import Episode
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.results.comparison import compare
+from agentkit.evaluation.results.report import compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.runner import evaluate

@@ -43,10 +43,8 @@ from agentkit.episodes.replacing import replaced
 from agentkit.errors import UsageError
 from agentkit.evaluation.environments import environment_from, tools_of, with_tools
 from agentkit.evaluation.held_out import NAME as HELD_OUT
-from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
 from agentkit.evaluation.results import pages, tables
-from agentkit.evaluation.results.comparison import Comparison, compare
-from agentkit.evaluation.results.report import EvaluationReport
+from agentkit.evaluation.results.report import Comparison, EvaluationReport, compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.runner import evaluate
@@ -59,6 +57,7 @@ from agentkit.evaluation.settings import (
     settings_text,
 )
 from agentkit.evaluation.task import Benchmark, stratified
+from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark, named_benchmarks
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_binding import by_name
 from agentkit.library.code_registration import bind_code

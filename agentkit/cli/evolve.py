@@ -37,9 +37,9 @@ from agentkit.episodes.files import read_episodes
 from agentkit.episodes.labels import as_imported, as_own, is_imported
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
-from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
-from agentkit.evaluation.results.texts import label_name, shown
+from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evaluation.settings import EvaluationLabels, ignore
+from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.mining import MiningConfig
@@ -339,7 +339,7 @@ def _print_round(outcome: EvolutionReport) -> None:
         calls = plural(round(one.observed), "call")
         say(f"  {shown(one.tool)}: {one.failures:,.0f} of {calls}: {labels}")
     for line in _decisions(outcome):
-        click.echo(line)
+        click.echo(visible(line))
     for passed in outcome.passed_over[:_MOST_PASSED_OVER]:
         click.echo(f"skipped {shown(passed.place)}: {one_line(shown(passed.why, _LONGEST))}")
     rest = len(outcome.passed_over) - _MOST_PASSED_OVER

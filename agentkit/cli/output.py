@@ -281,6 +281,7 @@ class LineProgress:
 
     def _print(self, line: str, *, is_last: bool = False) -> None:
         if self._is_replaced:
-            click.echo(f"\x1b[2K{line}\r", nl=is_last, err=True)  # the next line takes its place
+            # The next line takes its place.
+            click.echo(f"\x1b[2K{visible(line)}\r", nl=is_last, err=True)
         else:
             say(line)

@@ -177,7 +177,9 @@ class AskAtTerminal:
         async with self._turn:
             try:
                 approved = await run_in_daemon_thread(
-                    lambda: click.confirm(f"Run {call_line(call)}?", default=False, err=True)
+                    lambda: click.confirm(
+                        f"Run {visible(call_line(call))}?", default=False, err=True
+                    )
                 )
             except click.Abort:  # Ctrl-D
                 approved = False
@@ -213,7 +215,7 @@ async def _answer(
 def print_outcome(result: RunResult) -> None:
     """Print the calls that are left, and on stderr how a run ended."""
     for call in result.deferred:
-        click.echo(call_line(call))
+        click.echo(visible(call_line(call)))
     episode = result.episode
     say(
         f"[{result.stop_reason.replace('_', ' ')}, {plural(len(episode.turns), 'turn')}, "

@@ -31,9 +31,8 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.stores import opened_to_read, retriever_of
 from agentkit.errors import CompositeError, LibraryError
-from agentkit.evaluation.doctor.catalogue import Catalogue
+from agentkit.evaluation.doctor.catalogue import KINDS, Catalogue, listed
 from agentkit.evaluation.doctor.checks import Checkup, examine
-from agentkit.evaluation.doctor.findings import KINDS, listed
 from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.proposers.composites import source_of
 from agentkit.library import Library

@@ -1,11 +1,11 @@
 """The composite language: programs over tools, as data. Nothing here runs text as Python.
 
-A lazy door, because most agents have no composite: text → ``parser`` (with ``reading`` for
-expressions, ``calls``, ``dataflow``) → ``language``, the nodes in memory → ``interpreter`` over
+A lazy door, because most agents have no composite: text → ``parser`` (with ``calls``, and
+``syntax`` for expressions, both ways) → ``language``, the nodes in memory → ``interpreter`` over
 ``guards`` and ``functions``, with ``waiting`` when ``children`` have to be waited for.
-``composite`` binds a program to its children, ``contracts`` evaluates conditions, ``source`` makes
-a definition of a text (with ``annotations`` and ``type_check``), ``decorator`` one of a function.
-``codec`` is the stored form, ``rendering`` the text of a program, ``rules`` are held against calls.
+``composite`` reads and writes the stored form and binds a program to its children, ``contracts``
+holds conditions and learned rules against calls, ``source`` makes a definition of a text (with
+``type_check``), ``decorator`` one of a function.
 """
 
 import lazy_loader

@@ -1,22 +1,22 @@
-from .annotations import Expr as Expr
-from .codec import (
+from .composite import (
+    Composite as Composite,
     called_in as called_in,
+    composite_tool as composite_tool,
     program_from_json as program_from_json,
     program_of as program_of,
     program_to_json as program_to_json,
 )
-from .composite import (
-    Composite as Composite,
-    composite_tool as composite_tool,
-)
 from .contracts import (
     Conditions as Conditions,
     Expression as Expression,
+    RuleChecker as RuleChecker,
+    RuleProblem as RuleProblem,
     check_post as check_post,
     check_pre as check_pre,
+    rule_problems as rule_problems,
 )
-from .dataflow import shortest_path as shortest_path
 from .guards import TracedCall as TracedCall
+from .language import shortest_path as shortest_path
 from .parser import (
     ParsedSource as ParsedSource,
     parse as parse,
@@ -28,13 +28,9 @@ from .problems import (
     RUN_CODES as RUN_CODES,
     CompositeLimits as CompositeLimits,
 )
-from .rendering import render as render
-from .rules import (
-    RuleChecker as RuleChecker,
-    RuleProblem as RuleProblem,
-    rule_problems as rule_problems,
-)
 from .source import (
     compose as compose,
     join_effects as join_effects,
 )
+from .syntax import render as render
+from .type_check import Expr as Expr

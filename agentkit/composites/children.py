@@ -18,7 +18,7 @@ from time import monotonic, time_ns
 from types import CoroutineType
 from typing import Any, TypeAlias
 
-from agentkit.composites.contracts import Conditions
+from agentkit.composites.contracts import Conditions, RuleChecker
 from agentkit.composites.guards import (
     ACTIVATION,
     FAILURES,
@@ -35,7 +35,6 @@ from agentkit.composites.guards import (
     run_error,
 )
 from agentkit.composites.language import Call
-from agentkit.composites.rules import RuleChecker
 from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
 from agentkit.tools.invocation import (

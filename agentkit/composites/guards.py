@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from agentkit.composites.language import Call, Expression
 from agentkit.composites.problems import CompositeLimits, RunCode
-from agentkit.composites.rendering import render_expression
+from agentkit.composites.syntax import render_expression
 from agentkit.errors import CompositeRunError, ToolSignal
 from agentkit.tools.invocation import described, shortened
 

@@ -18,8 +18,7 @@ from typing import TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.calls import Located, place_of, too_deep
-from agentkit.composites.dataflow import dead_calls
-from agentkit.composites.language import is_dotted, written
+from agentkit.composites.language import dead_calls, is_dotted, written
 from agentkit.composites.problems import (
     STYLE_CODES,
     CompositeLimits,
@@ -29,7 +28,7 @@ from agentkit.composites.problems import (
     placed,
     refusal,
 )
-from agentkit.composites.reading import ExpressionReader, operator_of
+from agentkit.composites.syntax import ExpressionReader, operator_of
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 

@@ -12,12 +12,11 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
-from agentkit.composites.annotations import read_annotation, shown
 from agentkit.composites.calls import Located, place_of
-from agentkit.composites.codec import program_to_json
+from agentkit.composites.composite import program_to_json
 from agentkit.composites.parser import ParsedSource, parse, parse_expression
 from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
-from agentkit.composites.type_check import type_check
+from agentkit.composites.type_check import read_annotation, shown, type_check
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json

@@ -24,7 +24,7 @@ from agentkit.composites.functions import method_of
 from agentkit.composites.guards import FAILURES, METER, Frame, fail
 from agentkit.composites.interpreter import BREAK, RETURN, Lowering, Run, Signal, put
 from agentkit.composites.problems import refusal
-from agentkit.composites.rendering import render_expression
+from agentkit.composites.syntax import render_expression
 from agentkit.errors import SourceProblem
 
 Wait: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Signal]]

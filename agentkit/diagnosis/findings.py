@@ -20,7 +20,7 @@ from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.validation import ArgumentValidator
 
 if TYPE_CHECKING:
-    from agentkit.composites.rules import RuleChecker
+    from agentkit.composites.contracts import RuleChecker
 
 
 def _refusal(call: ToolCall, library: Library, *, names_all: bool) -> ToolFailure | None:

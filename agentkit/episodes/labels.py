@@ -35,6 +35,11 @@ from agentkit.episodes.verdict import (
 )
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
+KEY_LABEL = "key"
+REQUEST_LABEL = "request_id"
+"""Labels of a run behind ``agentkit serve``: the name of the key that was shown, where there are
+keys, and the id of the request."""
+
 ANONYMOUS = "anonymous"
 """The label ``user`` of a served run where neither the request nor a key names somebody."""
 
@@ -249,3 +254,11 @@ def _as_judged(episode: Episode, verdict: Verdict | None) -> Episode:
         return episode
     same = before is not None and (before.passed, before.fault) == (verdict.passed, verdict.fault)
     return replace(episode, verdict=verdict, diagnosis=episode.diagnosis if same else None)
+
+
+def served_by(metadata: Mapping[str, str]) -> str:
+    """Whose key a run behind a server came with; empty for a run of the program's own.
+
+    Without keys all runs of a server are of one client, whatever users it names.
+    """
+    return metadata.get(KEY_LABEL, ANONYMOUS if REQUEST_LABEL in metadata else "")

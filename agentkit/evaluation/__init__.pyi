@@ -17,16 +17,11 @@ from .expectations import (
     Rubric as Rubric,
     TextAnswer as TextAnswer,
 )
-from .loading import (
-    NamedBenchmark as NamedBenchmark,
-    load_benchmark as load_benchmark,
-    named_benchmarks as named_benchmarks,
-)
-from .results.comparison import (
+from .results.report import (
     Comparison as Comparison,
+    EvaluationReport as EvaluationReport,
     compare as compare,
 )
-from .results.report import EvaluationReport as EvaluationReport
 from .results.summary import summarise as summarise
 from .runner import (
     RunOutcome as RunOutcome,
@@ -47,8 +42,11 @@ from .task import (
     stratified as stratified,
 )
 from .task_files import (
+    NamedBenchmark as NamedBenchmark,
     dump_tasks as dump_tasks,
+    load_benchmark as load_benchmark,
     load_tasks as load_tasks,
+    named_benchmarks as named_benchmarks,
 )
 from .verifiers.making import (
     Scene as Scene,

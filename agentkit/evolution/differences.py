@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from agentkit.composites.codec import program_of
-from agentkit.composites.rendering import render
+from agentkit.composites.composite import program_of
+from agentkit.composites.syntax import render
 from agentkit.library.library import Library
 from agentkit.tools.definition import Example, ToolDefinition
 

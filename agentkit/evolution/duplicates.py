@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import program_of
+from agentkit.composites.composite import program_of
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import DryRun, Failed, agree, probes, runs_live

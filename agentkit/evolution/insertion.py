@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from agentkit.composites.codec import program_from_json
+from agentkit.composites.composite import program_from_json
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, DefinitionError, LibraryError, SourceProblem
 from agentkit.evolution.dry_run import (

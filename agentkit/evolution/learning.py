@@ -14,7 +14,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set as AbstractSet,
+)
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -126,6 +134,30 @@ def suspicious_part(value: Any) -> str | None:
     data = ToolDefinition(name="example", body={"value": value})
     found = suspicions(data, checks=WORKED_CALL_CHECKS)
     return found[0].message if found else None
+
+
+_WRITTEN_NAME = re.compile(r"[\w.-]*\w")
+_ORDERS_CALL = (
+    r"(?:call|use|run|invoke|execute|trigger)(?:ing)?\s{1,3}(?:the\s{1,3}|tool\s{1,3}){0,2}"
+)
+
+
+def calls_another(value: Any, names: AbstractSet[str]) -> bool:
+    """Whether a text in JSON data calls one of these tools.
+
+    A name that is an ordinary word counts where it is marked as a name, or a call is ordered.
+
+    Example:
+        >>> [calls_another(text, {"wipe"}) for text in ("Use wipe first", "`wipe`", "Wipe up")]
+        [True, True, False]
+    """
+    for text in filter(lambda part: isinstance(part, str), _parts(value)):
+        for name in names & set(_WRITTEN_NAME.findall(text)):
+            written = re.escape(name)
+            called = rf"{_ORDERS_CALL}{written}(?!\w)|[`{{(\[]\s?{written}(?!\w)|(?<!\w){written}\("
+            if not name.isalpha() or re.search(called, text, re.IGNORECASE):
+                return True
+    return False
 
 
 # --- What tools were used for: successful calls, each with the words that it served ---------------
@@ -319,9 +351,13 @@ def lessons_of(
         if tool is None:
             skipped["unknown_tool"] += len(own)
             continue
-        chosen = _chosen(own, tool.definition, learned_from(name), skipped)
+        others = library.tools.keys() - {name}
+        told = [use for use in own if not calls_another(use.query, others)]
+        if left := len(own) - len(told):
+            skipped["suspicious"] += left
+        chosen = _chosen(told, tool.definition, learned_from(name), skipped)
         if chosen:
-            added[name] = tuple(map(_example, chosen))
+            added[name] = tuple(_example(use, others) for use in chosen)
             examples = (*tool.definition.examples, *added[name])
             grown.append(replace(tool.definition, examples=examples))
             taught.update(use.episode_id for use in chosen)
@@ -335,7 +371,7 @@ def lessons_of(
     return tuple(grown), report
 
 
-def _example(use: Use) -> Example:
+def _example(use: Use, others: AbstractSet[str]) -> Example:
     """The words with the arguments that may be kept; what came back is not a part of it."""
     kept = {
         name: value
@@ -343,6 +379,7 @@ def _example(use: Use) -> Example:
         if _is_short(value)
         and private_part({name: value}) is None
         and suspicious_part({name: value}) is None
+        and not calls_another(value, others)
     }
     return Example(arguments=kept, query=use.query, is_whole=False)
 

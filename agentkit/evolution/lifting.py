@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import program_to_json
+from agentkit.composites.composite import program_to_json
 from agentkit.composites.language import RESERVED, is_text
-from agentkit.composites.rendering import render
 from agentkit.composites.source import join_effects
+from agentkit.composites.syntax import render
 from agentkit.evolution.patterns import Occurrence, Pattern
 from agentkit.evolution.trajectories import Flow, RecordedCall, Trajectory
 from agentkit.retrieval.references import name_words

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from agentkit.composites.codec import program_from_json, program_of, program_to_json
+from agentkit.composites.composite import program_from_json, program_of, program_to_json
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import MAX_EXAMPLES, call_key, runs_live

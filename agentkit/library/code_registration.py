@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agentkit.composites.rules import rule_problems
+from agentkit.composites.contracts import rule_problems
 from agentkit.errors import (
     CodeDriftError,
     ReadOnlyStoreError,

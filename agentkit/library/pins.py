@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentkit.composites.codec import called_in, program_from_json
+from agentkit.composites.composite import called_in, program_from_json
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import READING_LIMITS, Fault
 from agentkit.composites.source import join_effects

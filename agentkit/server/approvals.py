@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_imported
-from agentkit.errors import AgentKitError
+from agentkit.episodes.labels import KEY_LABEL, is_imported
+from agentkit.errors import AgentKitError, ReadingLimitError
 from agentkit.library.store import EpisodeStore, holds_episode
+from agentkit.reading import read_once
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_answer import answer_text
 from agentkit.server.chat_request import validated
@@ -27,7 +28,7 @@ from agentkit.server.middleware import (
     Scope,
     store_unavailable,
 )
-from agentkit.server.work import KEY_LABEL, Work, already_answered
+from agentkit.server.work import Work, already_answered
 
 MAX_BODY_BYTES = 64_000
 _LONGEST_REASON = 2_000
@@ -87,6 +88,10 @@ class ApprovalsEndpoint:
         """Carry out a decision."""
         body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
         decision = validated(DecisionBody, body)
+        try:
+            read_once(body)
+        except ReadingLimitError as error:
+            raise RequestError(message=f"the decision is not clear: {error}") from error
         work = await self._read(self._planned, scope["path_params"]["episode_id"], exchange.key)
         assert work.waiting is not None  # planned so
         scope.setdefault("state", {})["waiting"] = work.waiting

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.labels import KEY_LABEL, is_extra_record
 from agentkit.errors import AgentKitError
 from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
@@ -22,7 +22,6 @@ from agentkit.server.chat_request import is_whole, validated
 from agentkit.server.limits import Bodies
 from agentkit.server.middleware import Exchange, RequestError, Scope, store_unavailable
 from agentkit.server.runs import MinuteLog
-from agentkit.server.work import KEY_LABEL
 from agentkit.tools.canonical import is_json
 
 _LOG = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,21 +22,24 @@ from agentkit.agent.types import (
     waiting_calls,
 )
 from agentkit.episodes import Episode, StopReason
-from agentkit.episodes.labels import ANONYMOUS, is_extra_record, is_imported
+from agentkit.episodes.labels import (
+    ANONYMOUS,
+    KEY_LABEL,
+    REQUEST_LABEL,
+    is_extra_record,
+    is_imported,
+)
 from agentkit.evolution.validation.texts import name_key
 from agentkit.library.store import EpisodeFilter, EpisodeStore, holds_episode
 from agentkit.media import Media, parts_of
 from agentkit.messages import Message, ToolCall, check_sent
-from agentkit.reading import read_json
+from agentkit.reading import read_json, read_once
 from agentkit.server.chat_answer import call_id_on_the_wire
 from agentkit.server.chat_request import Asked
 from agentkit.server.middleware import NO_RETRY, Exchange, RequestError
 
 _UNNAMED = "resp."
 """Conversations that clients go on with by the id of the last answer, not by a name."""
-
-KEY_LABEL = "key"
-REQUEST_LABEL = "request_id"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,11 +280,12 @@ def _with_answers(
     values: dict[str, object] = {}
     approvals: dict[str, Decision] = {}
     for wire_id, (call, result) in calls.items():
-        value = _value(answers[wire_id])
+        answer = answers[wire_id]
         if result.text == WAITS_FOR_PERSON.format(name=call.name):
-            approvals[call.call_id] = _approval(call, value, takes_approvals=takes_approvals)
+            decision = _value(answer, read_once)
+            approvals[call.call_id] = _approval(call, decision, takes_approvals=takes_approvals)
         else:
-            values[call.call_id] = value
+            values[call.call_id] = _value(answer)
     return replace(work, values=values, approvals=approvals)
 
 
@@ -304,12 +308,12 @@ def _approval(call: ToolCall, decision: object, *, takes_approvals: bool) -> App
     return Approval(approved=approved, reason=reason)
 
 
-def _value(text: str) -> object:
+def _value(text: str, read: Callable[[str], Any] = read_json) -> object:
     """A tool message's content: an object or a list where it is JSON of one, else the text."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
-        value: object = read_json(text)
+        value: object = read(text)
         check_sent(value)
     except ValueError:
         return text

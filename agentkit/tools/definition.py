@@ -233,7 +233,7 @@ class ToolDefinition:
         description: L2, the words.
         specification: L3, conditions.
         examples: L4, worked calls.
-        body: The program of a composite as JSON (``agentkit.composites.codec``); None for a
+        body: The program of a composite as JSON (``agentkit.composites.composite``); None for a
             primitive.
         origin: Where it came from; not part of the digest.
 

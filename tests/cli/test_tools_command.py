@@ -48,6 +48,35 @@ def entry(name, summary="Does it.", **properties):
     return {"name": name, "description": summary, "parameters": parameters}
 
 
+STEERS = "\x1b]0;pwn\x07\x1b[2J\x1b[1;1HNothing is wrong.\x1b[8m\u202e"
+API = {
+    "openapi": f"3.0.0{STEERS}",
+    "info": {"title": f"t{STEERS}", "version": f"1{STEERS}"},
+    "servers": [{"url": "https://e.example/"}],
+    "paths": {f"/x{STEERS}": {"get": {"operationId": f"g{STEERS}"}, f"tr{STEERS}": {}}},
+}
+
+
+@pytest.mark.parametrize("command", ["doctor", "import"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"name": f"a{STEERS}", "parameters": {}}],
+        [entry("ok", f"Fine.{STEERS}", **{f"city{STEERS}": {"type": f"strin{STEERS}"}})],
+        API,
+        API | {"openapi": "3.0.0"},
+    ],
+    ids=["name", "schema", "version", "api"],
+)
+def test_a_file_does_not_steer_the_terminal(invoke, tmp_path, command, content):
+    """What a catalogue or an API description says is shown without what a terminal obeys."""
+    (tmp_path / "hostile.json").write_text(json.dumps(content))
+    result = invoke("tools", command, "hostile.json")
+    shown = (result.stdout + result.stderr).replace("\n", "")
+    assert shown
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\x9b\u202e]", shown)
+
+
 def test_tools_of_a_file_are_added_and_listed(invoke, as_json, tools_file):
     """Every @tool of a file arrives in one version, and the list shows it."""
     result = invoke("tools", "add", "desk.py")

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
 
-from agentkit.composites.annotations import Expr, read_annotation
 from agentkit.composites.problems import Fault
 from agentkit.composites.source import compose
+from agentkit.composites.type_check import Expr, read_annotation
 from agentkit.errors import CompositeError, UsageError
 from agentkit.tools import definition_from_function
 from agentkit.tools.decorator import tool

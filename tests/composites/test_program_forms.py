@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.composites.composite import Composite
+from agentkit.composites.composite import Composite, program_from_json, program_to_json
 from agentkit.composites.parser import parse
 from agentkit.composites.problems import READING_LIMITS
-from agentkit.composites.rendering import render
+from agentkit.composites.syntax import render
 from agentkit.errors import CompositeError
 from agentkit.tools.tool import Tool
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, Tool, ToolDefinition, open_store, tool
 from agentkit.composites import shortest_path
-from agentkit.composites.codec import program_to_json
+from agentkit.composites.composite import program_to_json
 from agentkit.composites.language import (
     Call,
     ListLiteral,

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
-from agentkit.composites.codec import program_to_json
-from agentkit.composites.composite import composite_tool
+from agentkit.composites.composite import composite_tool, program_to_json
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.language import Call, Program, Return
 from agentkit.composites.problems import CompositeLimits

@@ -228,9 +228,11 @@ async def test_a_client_that_may_can_refuse(make_app, talk, store):
     async with talk(make_app(client_approval=True)) as client:
         message = await waiting(client, WIPE)
         unclear = await client.post(URL, json=chat(WIPE, message, result(message, "yes")))
+        both = '{"approved": false, "approved": true}'
+        twice = await client.post(URL, json=chat(WIPE, message, result(message, both)))
         no = '{"approved": false, "reason": "Keep it."}'
         answer = await client.post(URL, json=chat(WIPE, message, result(message, no)))
-    assert unclear.json()["error"]["code"] == "approval_expected"
+    assert unclear.json()["error"]["code"] == twice.json()["error"]["code"] == "approval_expected"
     assert "Keep it." in answer.json()["choices"][0]["message"]["content"]
     assert next(store.select()).results[0].status == "denied"
 
@@ -350,6 +352,21 @@ async def test_nothing_is_decided_twice(app, talk, body, store):
     assert sorted(one.status_code for one in found) == [200, 409, 409, 409]
     assert late.status_code == 409
     assert [r.status for e in store.select() for r in e.results].count("ok") == 1
+
+
+async def test_a_decision_that_says_both_is_none(app, talk, body, store):
+    """An object in which a name stands twice is refused: readers differ on which one counts."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1")
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        answer = await desk.post(
+            f"{APPROVALS}/{waiting['id']}",
+            content=b'{"approved": false, "approved": true}',
+            headers={"content-type": "application/json"},
+        )
+    assert answer.status_code == 400
+    assert "the same name twice" in answer.json()["error"]["message"]
+    assert len(list(store.select())) == 1
 
 
 async def test_an_imported_run_is_neither_listed_nor_decided(app, talk, body, store):

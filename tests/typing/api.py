@@ -50,10 +50,10 @@ from agentkit import (
 )
 from agentkit.agent import Guardrail, RefineSettings, ToolPolicy
 from agentkit.agent.types import RunEvent
-from agentkit.composites.annotations import Expr
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
+from agentkit.composites.type_check import Expr
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.store import (
     EpisodeFilter,

@@ -10,17 +10,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 from agentkit._waiting import wait_for
 from agentkit.composites.language import RESERVED
 from agentkit.errors import UsageError
-from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
-from agentkit.evaluation.doctor.findings import (
+from agentkit.evaluation.doctor.catalogue import (
     KINDS,
     SEVERITIES,
+    Catalogue,
     Finding,
     Kind,
+    given_name,
     listed,
     quoted,
 )
@@ -43,6 +45,9 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import invisible
 from agentkit.tools.schema import references, resolve_local
 
+Look: TypeAlias = Callable[[Catalogue], Iterable[Finding]]
+"""One look at a catalogue."""
+
 # --- types ----------------------------------------------------------------------------------------
 
 _TYPING_TEXT = """
@@ -58,41 +63,40 @@ _SHAPING = frozenset(_SHAPING_TEXT.split())
 # Gemini's refusal: https://github.com/Kilo-Org/kilocode/pull/11955
 
 
-def _types(catalogue: Catalogue) -> Iterator[Finding]:
+def _about(
+    definition: ToolDefinition, code: str, what: str, *where: str, tokens: int = 0
+) -> Finding:
+    """A finding about one tool."""
+    tools = (definition.name,)
+    return Finding(kind=KINDS[code], tools=tools, what=what, where=where, tokens=tokens)
+
+
+def _of_each(look: Callable[[Catalogue, ToolDefinition], Iterable[Finding]]) -> Look:
+    """A look at every tool on its own."""
+    return lambda catalogue: chain.from_iterable(look(catalogue, d) for d in catalogue.definitions)
+
+
+def _types(_catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Finding]:
     """Types, items, properties and references that are missing or wrong."""
-    for definition in catalogue.definitions:
-        every = tuple(parts(definition.signature.parameters))
-        for kind, look in _PART_SEARCHES:
-            hits = [(part.path or "the arguments", text) for part in every if (text := look(part))]
-            if hits:
-                yield _found(definition, kind, hits)
-        root = definition.signature.parameters
-        lost = [one for one in dict.fromkeys(references(root)) if _leads_nowhere(root, one)]
-        if lost:
-            what = f"nothing is found at {listed(lost)}"
-            yield Finding(
-                kind=KINDS["dangling_reference"],
-                tools=(definition.name,),
-                what=what,
-                where=tuple(lost),
-            )
-        if definition.signature.result is None:
-            yield Finding(
-                kind=KINDS["untyped_result"],
-                tools=(definition.name,),
-                what="the result is not declared",
-                where=("result",),
-            )
+    root = definition.signature.parameters
+    every = tuple(parts(root))
+    for code, look in _PART_SEARCHES.items():
+        hits = [(part.path or "the arguments", text) for part in every if (text := look(part))]
+        yield from _hits(definition, code, hits)
+    lost = [one for one in dict.fromkeys(references(root)) if _leads_nowhere(root, one)]
+    if lost:
+        yield _about(definition, "dangling_reference", f"nothing is found at {listed(lost)}", *lost)
+    if definition.signature.result is None:
+        yield _about(definition, "untyped_result", "the result is not declared", "result")
 
 
-def _found(definition: ToolDefinition, kind: Kind, hits: Sequence[tuple[str, str]]) -> Finding:
-    """A finding of places and what was found there."""
-    return Finding(
-        kind=kind,
-        tools=(definition.name,),
-        what=listed([text for _, text in hits]),
-        where=tuple(dict.fromkeys(place for place, _ in hits)),
-    )
+def _hits(
+    definition: ToolDefinition, code: str, hits: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    """A finding of places and what was found there, if anything was."""
+    if hits:
+        what = listed([text for _, text in hits])
+        yield _about(definition, code, what, *dict.fromkeys(place for place, _ in hits))
 
 
 def _untyped(part: Part) -> str:
@@ -123,13 +127,13 @@ def _generated(part: Part) -> str:
     return part.path if part.name and is_empty_title(part.schema, part.name) else ""
 
 
-_PART_SEARCHES: tuple[tuple[Kind, Callable[[Part], str]], ...] = (
-    (KINDS["untyped_parameter"], _untyped),
-    (KINDS["open_object"], _open_object),
-    (KINDS["untyped_items"], _untyped_items),
-    (KINDS["ghost_required"], _ghost),
-    (KINDS["generated_titles"], _generated),
-)
+_PART_SEARCHES: Mapping[str, Callable[[Part], str]] = {
+    "untyped_parameter": _untyped,
+    "open_object": _open_object,
+    "untyped_items": _untyped_items,
+    "ghost_required": _ghost,
+    "generated_titles": _generated,
+}
 
 
 def _leads_nowhere(root: JsonObject, reference: str) -> bool:
@@ -177,18 +181,15 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def _missing_texts(catalogue: Catalogue) -> Iterator[Finding]:
+def _missing_texts(_catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Finding]:
     """Tools without a description, and parameters whose values do not speak for themselves."""
-    for definition in catalogue.definitions:
-        tools = (definition.name,)
-        if not definition.text.strip():
-            what = "there is no description"
-            yield Finding(kind=KINDS["no_description"], tools=tools, what=what, where=("summary",))
-        silent = tuple(filter(None, map(_silent, parts(definition.parameters_schema))))
-        if silent:
-            what = f"nothing is said of {listed(silent)}"
-            where = tuple(f"parameters.{path}" for path in silent)
-            yield Finding(kind=KINDS["no_parameter_text"], tools=tools, what=what, where=where)
+    if not definition.text.strip():
+        yield _about(definition, "no_description", "there is no description", "summary")
+    silent = [*filter(None, map(_silent, parts(definition.parameters_schema)))]
+    if silent:
+        places = (f"parameters.{path}" for path in silent)
+        what = f"nothing is said of {listed(silent)}"
+        yield _about(definition, "no_parameter_text", what, *places)
 
 
 def _silent(part: Part) -> str:
@@ -200,57 +201,45 @@ def _silent(part: Part) -> str:
     return "" if has_text or speaks else part.path
 
 
-def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
+def _poor_texts(catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Finding]:
     """Echoes of names, placeholders, texts that warn of their tool, and texts over a length."""
-    for definition in catalogue.definitions:
-        text, tools, where = definition.text.strip(), (definition.name,), ("summary",)
-        opening = first_sentence(text)
-        if text and _BROKEN.search(opening):
-            whole = catalogue.tokens[definition.name]
-            what = f"it says {quoted(opening)}"
-            yield Finding(
-                kind=KINDS["says_broken"], tools=tools, what=what, where=where, tokens=whole
-            )
-        if text and (verdict := _verdict(text, definition.name)):
-            kind, what = verdict
-            cost = catalogue.count_tokens(text)
-            yield Finding(kind=kind, tools=tools, what=what, where=where, tokens=cost)
-        texts = definition.description.parameters
-        empty = [path for path, one in texts.items() if _PLACEHOLDER.fullmatch(one.strip() or "x")]
-        if empty:
-            yield Finding(
-                kind=KINDS["placeholder"],
-                tools=tools,
-                what=listed([f"{path} {quoted(texts[path], longest=40)}" for path in empty]),
-                where=tuple(f"parameters.{path}" for path in empty),
-                tokens=sum(catalogue.count_tokens(texts[path]) for path in empty),
-            )
+    text, cost = definition.text.strip(), catalogue.count_tokens
+    opening = first_sentence(text)
+    if text and _BROKEN.search(opening):
+        what, tokens = f"it says {quoted(opening)}", catalogue.tokens[definition.name]
+        yield _about(definition, "says_broken", what, "summary", tokens=tokens)
+    if text and (verdict := _verdict(text, definition.name)):
+        yield _about(definition, *verdict, "summary", tokens=cost(text))
+    texts = definition.description.parameters
+    empty = [path for path, one in texts.items() if _PLACEHOLDER.fullmatch(one.strip() or "x")]
+    if empty:
+        what = listed([f"{path} {quoted(texts[path], longest=40)}" for path in empty])
+        places = (f"parameters.{path}" for path in empty)
+        tokens = sum(cost(texts[path]) for path in empty)
+        yield _about(definition, "placeholder", what, *places, tokens=tokens)
 
 
-def _verdict(text: str, name: str) -> tuple[Kind, str] | None:
+def _verdict(text: str, name: str) -> tuple[str, str] | None:
     """The problem of a description, if any."""
     if _PLACEHOLDER.fullmatch(text):
-        return KINDS["placeholder"], f"the description is {quoted(text)}"
+        return "placeholder", f"the description is {quoted(text)}"
     words = set(terms(text))
     if words and words <= set(terms(name)) | _FILLERS:
-        return KINDS["echo_description"], f"{quoted(text)} says no more than the name"
+        return "echo_description", f"{quoted(text)} says no more than the name"
     if len(text) > LONGEST_DESCRIPTION:
-        return KINDS["long_description"], f"{len(text):,} characters: {quoted(text)}"
+        return "long_description", f"{len(text):,} characters: {quoted(text)}"
     return None
 
 
-def _unclean_texts(catalogue: Catalogue) -> Iterator[Finding]:
+def _unclean_texts(_catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Finding]:
     """Invisible characters, markup, repeated sentences."""
-    for definition in catalogue.definitions:
-        texts = tuple(_texts(definition))
-        for kind, look in _TEXT_SEARCHES:
-            hits = [
-                (place, f"{listed(found, shown=3)} in {place}")
-                for place, text in texts
-                if (found := list(dict.fromkeys(look(text))))
-            ]
-            if hits:
-                yield _found(definition, kind, hits)
+    for code, look in _TEXT_SEARCHES.items():
+        hits = [
+            (place, f"{listed(found, shown=3)} in {place}")
+            for place, text in _texts(definition)
+            if (found := list(dict.fromkeys(look(text))))
+        ]
+        yield from _hits(definition, code, hits)
 
 
 def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
@@ -263,10 +252,10 @@ def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
         yield f"parameters.{path}", text
 
 
-_TEXT_SEARCHES: tuple[tuple[Kind, Callable[[str], Iterable[str]]], ...] = (
-    (KINDS["invisible"], lambda text: [f"U+{ord(one):04X}" for one in invisible(text)]),
-    (KINDS["markup"], markup),
-)
+_TEXT_SEARCHES: Mapping[str, Callable[[str], Iterable[str]]] = {
+    "invisible": lambda text: [f"U+{ord(one):04X}" for one in invisible(text)],
+    "markup": markup,
+}
 
 
 def _shared_openings(catalogue: Catalogue) -> frozenset[str]:
@@ -300,19 +289,20 @@ def _names(catalogue: Catalogue) -> Iterator[Finding]:
     """Names that are equal, nearly equal, or reserved."""
     reported = {definition.name for definition in catalogue.definitions}
     same, alike = _grouped(catalogue, given_name), _grouped(catalogue, _folded)
-    for name, tools in same:
-        if reported.intersection(tools):
-            what = f"{len(tools):,} tools came in as {name!r}: {listed(tools)}"
-            yield Finding(kind=KINDS["same_name"], tools=tools, what=what, where=("name",))
+    found = [
+        ("same_name", tools, f"{len(tools):,} tools came in as {name!r}: {listed(tools)}")
+        for name, tools in same
+    ]
     for _, tools in alike:
         names = list(dict.fromkeys(given_name(catalogue.library[one].definition) for one in tools))
-        if len(names) > 1 and reported.intersection(tools):
-            what = f"{listed(names)} are the same words"
-            yield Finding(kind=KINDS["alike_names"], tools=tools, what=what, where=("name",))
+        if len(names) > 1:
+            found.append(("alike_names", tools, f"{listed(names)} are the same words"))
+    found = [one for one in found if reported.intersection(one[1])]
     for name in sorted(reported):
         if owner := _owner(name):
-            what = f"{name!r} is {owner}"
-            yield Finding(kind=KINDS["reserved_name"], tools=(name,), what=what, where=("name",))
+            found.append(("reserved_name", (name,), f"{name!r} is {owner}"))
+    for code, tools, what in found:
+        yield Finding(kind=KINDS[code], tools=tools, what=what, where=("name",))
 
 
 def _grouped(
@@ -450,75 +440,47 @@ _FEWEST_EPISODES = 20
 _FEWEST_CALLS = 3
 
 
-def _costs(catalogue: Catalogue) -> Iterator[Finding]:
+def _costs(catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Finding]:
     """Tools above all of the default budget."""
-    for definition in catalogue.definitions:
-        tokens = catalogue.tokens[definition.name]
-        if tokens > DEFAULT_BUDGET:
-            what = f"{tokens:,} tokens"
-            yield Finding(
-                kind=KINDS["unaffordable"], tools=(definition.name,), what=what, tokens=tokens
-            )
+    tokens = catalogue.tokens[definition.name]
+    if tokens > DEFAULT_BUDGET:
+        yield _about(definition, "unaffordable", f"{tokens:,} tokens", tokens=tokens)
 
 
-def _use(catalogue: Catalogue) -> Iterator[Finding]:
+def _use(catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Finding]:
     """Tools that always fail; with enough episodes, also those that nobody called."""
-    usage = catalogue.usage
+    usage, name = catalogue.usage, definition.name
     if usage is None:
         return
-    is_enough = usage.episodes >= _FEWEST_EPISODES and usage.calls > 0
-    for name in (definition.name for definition in catalogue.definitions):
-        called, failures = usage.called.get(name, 0), usage.failures.get(name)
-        if called >= _FEWEST_CALLS and not usage.succeeded.get(name) and failures:
-            rule, times = max(failures.items(), key=lambda pair: (pair[1], pair[0]))
-            what = f"{called:,} calls, none with a result; {times:,} times {rule}"
-            yield Finding(kind=KINDS["always_fails"], tools=(name,), what=what)
-        elif not called and is_enough:
-            shown = usage.shown.get(name, 0)
-            found = f"found for {shown:,} of them" if shown else "found for none of them"
-            yield Finding(
-                kind=KINDS["passed_over"] if shown else KINDS["never_used"],
-                tools=(name,),
-                what=f"not called in {usage.episodes:,} episodes, {found}",
-                tokens=catalogue.tokens[name],
-            )
+    called, failures = usage.called.get(name, 0), usage.failures.get(name)
+    if called >= _FEWEST_CALLS and not usage.succeeded.get(name) and failures:
+        rule, times = max(failures.items(), key=lambda pair: (pair[1], pair[0]))
+        what = f"{called:,} calls, none with a result; {times:,} times {rule}"
+        yield _about(definition, "always_fails", what)
+    elif not called and usage.episodes >= _FEWEST_EPISODES and usage.calls > 0:
+        shown = usage.shown.get(name, 0)
+        found = f"found for {shown:,} of them" if shown else "found for none of them"
+        what = f"not called in {usage.episodes:,} episodes, {found}"
+        code = "passed_over" if shown else "never_used"
+        yield _about(definition, code, what, tokens=catalogue.tokens[name])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """One look at a catalogue.
-
-    Attributes:
-        run: The look.
-        kinds: What it can find.
-    """
-
-    run: Callable[[Catalogue], Iterable[Finding]]
-    kinds: tuple[Kind, ...]
-
-    @classmethod
-    def of(cls, run: Callable[[Catalogue], Iterable[Finding]], *codes: str) -> Check:
-        """A check that can find the kinds of these codes."""
-        return cls(run=run, kinds=tuple(KINDS[code] for code in codes))
-
-
-CHECKS: tuple[Check, ...] = (
-    Check(run=refused, kinds=REFUSALS),
-    Check.of(
-        _types,
+CHECKS: Mapping[Look, tuple[str, ...]] = {
+    refused: tuple(kind.code for kind in REFUSALS),
+    _of_each(_types): (
         *("ghost_required", "dangling_reference", "untyped_parameter", "untyped_items"),
         *("open_object", "generated_titles", "untyped_result"),
     ),
-    Check.of(_missing_texts, "no_description", "no_parameter_text"),
-    Check.of(_poor_texts, "placeholder", "says_broken", "echo_description", "long_description"),
-    Check.of(_unclean_texts, "invisible", "markup"),
-    Check.of(_names, "same_name", "alike_names", "reserved_name"),
-    Check.of(_duplicates, "duplicate", "near_duplicate", "siblings"),
-    Check.of(_confusions, "not_found", "confused"),
-    Check.of(_costs, "unaffordable"),
-    Check.of(_use, "always_fails", "passed_over", "never_used"),
-)
-"""Every check, in the order in which they run."""
+    _of_each(_missing_texts): ("no_description", "no_parameter_text"),
+    _of_each(_poor_texts): ("placeholder", "says_broken", "echo_description", "long_description"),
+    _of_each(_unclean_texts): ("invisible", "markup"),
+    _names: ("same_name", "alike_names", "reserved_name"),
+    _duplicates: ("duplicate", "near_duplicate", "siblings"),
+    _confusions: ("not_found", "confused"),
+    _of_each(_costs): ("unaffordable",),
+    _of_each(_use): ("always_fails", "passed_over", "never_used"),
+}
+"""Every check with the codes of what it can find, in the order in which they run."""
 
 
 # --- all of them ----------------------------------------------------------------------------------
@@ -597,11 +559,11 @@ def examine(
     if tools:
         catalogue = replace(catalogue, only=frozenset(tools))
     selected = set(codes or KINDS)
-    checks = [check for check in CHECKS if selected.intersection(k.code for k in check.kinds)]
     found = [
         finding
-        for check in checks
-        for finding in check.run(catalogue)
+        for look, finds in CHECKS.items()
+        if selected.intersection(finds)
+        for finding in look(catalogue)
         if finding.kind.code in selected
     ]
     order = {code: at for at, code in enumerate(KINDS)}

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentkit.evaluation.doctor.catalogue import Catalogue
-from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
+from agentkit.evaluation.doctor.catalogue import KINDS, Catalogue, Finding, Kind, listed
 from agentkit.evaluation.doctor.schemas import Part, parts, type_names
 from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition

@@ -1,7 +1,3 @@
-from .comparison import (
-    Comparison as Comparison,
-    compare as compare,
-)
 from .pages import (
     comparison_html as comparison_html,
     comparison_markdown as comparison_markdown,
@@ -9,8 +5,10 @@ from .pages import (
     report_markdown as report_markdown,
 )
 from .report import (
+    Comparison as Comparison,
     EvaluationReport as EvaluationReport,
     Example as Example,
     GroupReport as GroupReport,
+    compare as compare,
 )
 from .summary import summarise as summarise

@@ -13,8 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import TypeAlias
 
-from agentkit.evaluation.results.comparison import Comparison
-from agentkit.evaluation.results.report import EvaluationReport, Example
+from agentkit.evaluation.results.report import Comparison, EvaluationReport, Example
 from agentkit.evaluation.results.tables import (
     Table,
     comparison_tables,

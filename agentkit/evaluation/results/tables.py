@@ -7,8 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentkit.evaluation.results.comparison import Comparison, GroupComparison
-from agentkit.evaluation.results.report import FEWEST_DRAWN, EvaluationReport, Example, GroupReport
+from agentkit.evaluation.results.report import (
+    FEWEST_DRAWN,
+    Comparison,
+    EvaluationReport,
+    Example,
+    GroupComparison,
+    GroupReport,
+)
 from agentkit.evaluation.results.texts import (
     LABELS,
     dollars,

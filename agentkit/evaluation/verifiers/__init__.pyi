@@ -1,5 +1,6 @@
 from .answers import (
     NumberAnswerVerifier as NumberAnswerVerifier,
+    RubricVerifier as RubricVerifier,
     TextAnswerVerifier as TextAnswerVerifier,
 )
 from .calls import (
@@ -13,11 +14,6 @@ from .making import (
     Scene as Scene,
     verifier_for as verifier_for,
 )
-from .numbers import (
-    final_number as final_number,
-    read_number as read_number,
-)
-from .rubric import RubricVerifier as RubricVerifier
 from .state import (
     FinalStateVerifier as FinalStateVerifier,
 )

@@ -19,14 +19,17 @@ from agentkit.evaluation.expectations import (
     TextAnswer,
 )
 from agentkit.evaluation.task import Environment
-from agentkit.evaluation.verifiers.answers import NumberAnswerVerifier, TextAnswerVerifier
+from agentkit.evaluation.verifiers.answers import (
+    NumberAnswerVerifier,
+    RubricVerifier,
+    TextAnswerVerifier,
+)
 from agentkit.evaluation.verifiers.calls import (
     AllowedCallsVerifier,
     AnyCallVerifier,
     ExactCallsVerifier,
     NoCallVerifier,
 )
-from agentkit.evaluation.verifiers.rubric import RubricVerifier
 from agentkit.evaluation.verifiers.state import FinalStateVerifier
 from agentkit.evaluation.verifiers.verdicts import guarded
 from agentkit.models.base import ChatModel

@@ -13,11 +13,11 @@ from dataclasses import replace
 from string import Template
 from typing import Any
 
-from agentkit.composites.codec import program_from_json
+from agentkit.composites.composite import program_from_json
 from agentkit.composites.language import BUILTINS, METHODS, is_dotted, written
 from agentkit.composites.problems import READING_LIMITS
-from agentkit.composites.rendering import render
 from agentkit.composites.source import compose
+from agentkit.composites.syntax import render
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal

@@ -11,11 +11,11 @@ from math import ceil, floor, inf, isfinite
 from typing import Any
 
 from agentkit.composites import rule_problems
-from agentkit.composites.rules import RuleChecker
+from agentkit.composites.contracts import RuleChecker
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import CONVERSATION
+from agentkit.episodes.labels import CONVERSATION, served_by
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
@@ -70,7 +70,8 @@ class ObservedCall:
             episode, so that nobody knows.
         refusals: What tools said when they refused calls before it.
         request: What the user asked.
-        party: Who asked, as far as the episode says: its own id, conversation and user.
+        party: Who asked, as far as the episode says: its own id, conversation, user, and the key
+            that a server was shown. A client chooses its ``user``, and not its key.
     """
 
     episode_id: str
@@ -168,6 +169,7 @@ def _observed(
         ("session", episode.metadata.get(CONVERSATION, "")),
         ("episode", episode.metadata.get(CONVERSATION, "")),
         ("user", name_key(episode.metadata.get("user", ""))),
+        ("key", served_by(episode.metadata)),
     )
     return ObservedCall(
         episode_id=episode.episode_id,

@@ -126,6 +126,8 @@ _LEAST_SHARED, _MOST_SHARED = 3, 6
 """Letters in a row that two calls share: as many as a word has can carry it in an unknown code."""
 
 _LONG_NUMBER = 6
+_LONG_CAPITALS = 8
+_SIGNS_A_LETTER = 1.25
 _MOST_COMPARED = 24
 _LONGEST_GIVEN = 4_000
 _MOST_READINGS = 1_000
@@ -164,7 +166,10 @@ def is_constant(
     rule = framed[0][0]
     if isinstance(rule, OneOf):
         return all(
-            _differ([given for _, given in framed if not given.says(value)], word=str(value))
+            _differ(
+                [one for _, one in framed if not (one.says(value) or one.may_spell(value))],
+                word=str(value),
+            )
             for value in rule.values
         )
     silent = [given for one, given in framed if not any(map(given.says, numbers_of(one)))]
@@ -186,6 +191,7 @@ class _Given:
         asked: The letters and digits of the request.
         asked_words: The words of the request.
         own_names: Names of the tool's parameters, in all readings.
+        coded: Letters that the arguments may spell in a code that is not known.
     """
 
     call: ObservedCall
@@ -198,6 +204,7 @@ class _Given:
     asked: str
     asked_words: frozenset[str]
     own_names: frozenset[str]
+    coded: float
 
     def carries(self, length: int) -> frozenset[str]:
         """What could be a word of so many letters in a code that is not known.
@@ -221,6 +228,11 @@ class _Given:
         is_asked = len(bare) >= _MOST_SHARED and bare in self.asked
         return is_whole or is_asked or any(map(self._says_word, _WORD.findall(folded(text))))
 
+    def may_spell(self, part: Any) -> bool:
+        """Whether a text may stand in the arguments letter by letter, in an unknown code."""
+        letters = sum(map(str.isalpha, str(part)))
+        return 0 < letters <= self.coded
+
     def has_number(self, written: str) -> bool:
         """Whether a number stands in the arguments or in the request, whatever its sign."""
         meant = {abs(number) for number in numbers_in(written)}
@@ -230,6 +242,37 @@ class _Given:
         if word.isdecimal():
             return self.has_number(word)
         return word in self.words or word in self.asked_words or all(_covered(word, self.runs))
+
+
+_MARKED = re.compile(r"\\|%[0-9a-fA-F]{2}|&#?\w+;|=[0-9A-Fa-f]{2}")
+"""Marks of texts in which single letters are written by numbers or names."""
+
+_ODD = re.compile(r"[\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff]|[^\w\s\x00-\x7f]")
+"""Phonetic letters, and signs that may stand for letters."""
+
+
+def _coded_letters(text: str) -> float:
+    """How many letters a text may spell in a code that tools decode and that is not known here.
+
+    Ordinary words are not taken for codes: what they may hide is read as it stands, backwards and
+    so on. Numbers, words of letters and digits or of small and capital letters, signs and escapes
+    may stand for anything: a letter takes two digits, or one and a quarter of other signs.
+    """
+    if _MARKED.search(text):
+        return float(len(_bare(text)))
+    letters, capitals = 0.0, 0
+    for word in text.split():
+        core = "".join(filter(str.isalnum, word))
+        digits = sum(map(str.isdigit, core))
+        if not core:
+            letters += sum(not sign.isascii() for sign in word) or 1
+        elif _ODD.search(word):
+            letters += len(core)
+        elif digits:
+            letters += digits / 2 + (len(core) - digits) / _SIGNS_A_LETTER
+        elif not (core.islower() or core.istitle()):
+            capitals += len(core)
+    return letters + (capitals / _SIGNS_A_LETTER if capitals >= _LONG_CAPITALS else 0)
 
 
 def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _Given | None:
@@ -261,6 +304,7 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
         asked=_bare(call.request),
         asked_words=frozenset(_WORD.findall(folded(call.request))),
         own_names=_bared(names),
+        coded=_coded_letters(" ".join(texts)),
     )
 
 

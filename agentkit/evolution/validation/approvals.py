@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import called_in, program_of
+from agentkit.composites.composite import called_in, program_of
 from agentkit.evolution.validation.report import (
     OriginKind,
     ProposedChange,

@@ -73,17 +73,16 @@ def _is_unexplained(hit: Hit) -> bool:
     return not any(each.search(said) for each in patterns("imports", "secret_request").values())
 
 
-IMPORT_CHECKS: tuple[Check, ...] = (
-    PatternCheck(
-        code="secret_request",
-        file="imports",
-        counts=_is_unexplained,
-        readings=readings,
-        shows_text=True,
-    ),
-    *_EVERY_TEXT,
-    PatternCheck(code="directive", file="imports", readings=readings),
+_NO_SECRET_REQUESTS = PatternCheck(
+    code="secret_request",
+    file="imports",
+    counts=_is_unexplained,
+    readings=readings,
+    shows_text=True,
 )
+_NO_ORDERS = PatternCheck(code="directive", file="imports", readings=readings)
+
+IMPORT_CHECKS: tuple[Check, ...] = (_NO_SECRET_REQUESTS, *_EVERY_TEXT, _NO_ORDERS)
 """What is asked of a definition that comes whole: also whether it speaks of secrets or other calls.
 
 Left out are those that ask what a rewrite may add: addresses, markup, private data in examples,
@@ -91,7 +90,13 @@ length, and the names of other tools are no reproach to a definition that comes 
 and semantic checks compare with what was there before, and here nothing was.
 """
 
-WORKED_CALL_CHECKS: tuple[Check, ...] = (*_EVERY_TEXT, NO_PRIVATE_DATA, no_other_tools)
+WORKED_CALL_CHECKS: tuple[Check, ...] = (
+    _NO_SECRET_REQUESTS,
+    *_EVERY_TEXT,
+    _NO_ORDERS,
+    NO_PRIVATE_DATA,
+    no_other_tools,
+)
 """What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 _PAGE = 250  # clients over HTTP take events of a megabyte
 _POLL_SECONDS = 1.0
+_MOST_BOUND = 100_000
+"""Sessions of which is known whose key began them."""
 _MOST_SESSIONS = 1_024
 _HEALTH_PATH = "/healthz"
 _HOLDER = "agentkit.key_holder"  # in the scope of a request
@@ -332,6 +334,7 @@ class Guard:
     def __init__(self, app: App, holder: KeyHolder | None = None) -> None:
         self._app = app
         self._holder = holder
+        self._begun: OrderedDict[bytes, str] = OrderedDict()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         """Answer a request for the health, refuse one without a key, and hand on the others.
@@ -348,7 +351,27 @@ class Guard:
             if scope[_HOLDER] is None:
                 error = "no valid key; send the header Authorization: Bearer KEY"
                 app = JSONResponse({"error": error}, 401, {"WWW-Authenticate": "Bearer"})
+            elif any(self._is_of_another(scope[_HOLDER], one) for one in _sessions_in(scope)):
+                app = JSONResponse({"error": "no such session of this key"}, 404)
+            else:
+                send = self._noting(scope[_HOLDER], send)
         await app(scope, receive, send)
+
+    def _is_of_another(self, name: str, session: bytes) -> bool:
+        return self._begun.get(session, name) != name
+
+    def _noting(self, name: str, send: Any) -> Any:
+        """Sends, and notes the session that an answer begins as the key's."""
+
+        async def noting(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                for session in _sessions_in(message):
+                    self._begun.setdefault(session, name)
+                while len(self._begun) > _MOST_BOUND:
+                    self._begun.popitem(last=False)
+            await send(message)
+
+        return noting
 
     @staticmethod
     def _name(scope: MutableMapping[str, Any], holder: KeyHolder) -> str | None:
@@ -356,6 +379,12 @@ class Guard:
         headers = [text for name, text in scope["headers"] if name == b"authorization"]
         scheme, _, key = (headers[0] if len(headers) == 1 else b"").decode("latin-1").partition(" ")
         return holder(key.strip()) if scheme.lower() == "bearer" else None
+
+
+def _sessions_in(message: Mapping[str, Any]) -> list[bytes]:
+    """The sessions that the headers of a request or an answer name."""
+    headers = message.get("headers", ())
+    return [bytes(text) for name, text in headers if bytes(name).lower() == b"mcp-session-id"]
 
 
 def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.loading import BenchmarkRequest, NamedBenchmark
 from agentkit.evaluation.task import Benchmark
+from agentkit.evaluation.task_files import BenchmarkRequest, NamedBenchmark
 from agentkit_bench.bfcl import fetch_bfcl, load_bfcl
 from agentkit_bench.bfcl_multi_turn import (
     fetch_bfcl_multi_turn,

@@ -238,7 +238,7 @@ DAMAGE = {
     "ALTER TABLE events ENABLE TRIGGER events_stay": "event 1",
     "ALTER TABLE events DISABLE TRIGGER events_stay; UPDATE events SET body = "
     "replace(body, 'p-0', 'p-9'); ALTER TABLE events ENABLE TRIGGER events_stay": "event",
-    "UPDATE episodes SET body = '{'": "episodes",
+    "UPDATE episodes SET body = '{'": "episode e1",
     "UPDATE agentkit_migrations SET name = 'm0002_other' WHERE position = 2": "agentkit_migrations",
 }
 

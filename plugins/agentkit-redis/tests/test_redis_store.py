@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from support.redis_server import empty_library
 from support.store_conformance import ServedStoreConformance
 
@@ -192,6 +192,7 @@ FILTERS = st.builds(
 )
 
 
+@settings(deadline=None)  # a busy machine may need long for one
 @given(batches=st.lists(EPISODES, max_size=3), matching=FILTERS)
 def test_it_finds_what_the_memory_store_finds(server_url, batches, matching):
     """Whatever is kept, in whatever batches, each filter finds the same in the same order."""

@@ -20,10 +20,9 @@ from support.random_children import GUARDS, ChildrenInUse, Outcome, difference
 from support.random_programs import RandomProgram
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import program_from_json, program_to_json
-from agentkit.composites.composite import Composite
+from agentkit.composites.composite import Composite, program_from_json, program_to_json
 from agentkit.composites.parser import parse
-from agentkit.composites.rendering import render
+from agentkit.composites.syntax import render
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::SyntaxWarning"),  # such as None[0], a mistake on purpose

@@ -7,14 +7,14 @@ import textwrap
 import pytest
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit.evaluation import Task, ToolsEnvironment, environment_from, load_tasks, loading
-from agentkit.evaluation.loading import PUBLIC, load_benchmark
+from agentkit.evaluation import Task, ToolsEnvironment, environment_from, load_tasks, task_files
+from agentkit.evaluation.task_files import PUBLIC, load_benchmark
 
 
 @pytest.fixture
 def no_plugins(monkeypatch):
     """As where agentkit-bench is not installed."""
-    monkeypatch.setattr(loading, "named_benchmarks", dict)
+    monkeypatch.setattr(task_files, "named_benchmarks", dict)
 
 
 def test_an_environment_may_be_named(shop):

@@ -151,7 +151,7 @@ def test_all_that_spoils_a_run_is_noted(maker):
         "Finished: 3 of 9 planned attempts.",
         "Begun and not finished: 1 attempt.",
         "broken: 1 checker error.",
-        "nobody judged: 1 attempt.",
+        "Nobody judged 1 attempt; in no number.",
         "The model failed in 1 attempt; these count.",
     ):
         assert sentence in told

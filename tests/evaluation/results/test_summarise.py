@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.results import compare, summarise
-from agentkit.evaluation.results.comparison import holm
+from agentkit.evaluation.results.report import holm
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import Usage
 

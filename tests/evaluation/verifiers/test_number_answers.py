@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from agentkit.evaluation import NumberAnswer
+from agentkit.evaluation.expectations import final_number
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.evaluation.verifiers.numbers import final_number
 
 READ = [
     ("The answer is 72.", "72"),

@@ -8,7 +8,7 @@ import pytest
 
 from agentkit.evaluation import Rubric
 from agentkit.evaluation.verifiers import RubricVerifier, Scene, verifier_for
-from agentkit.evaluation.verifiers.rubric import findings_schema, judge_prompt
+from agentkit.evaluation.verifiers.answers import findings_schema, judge_prompt
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel, ScriptedModel

@@ -497,23 +497,79 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("says", "way"),
-    [*((next(iter(OWN)), way) for way in WAYS), *((says, "base64") for says in [*OWN][1:])],
-)
-async def test_what_the_code_says_itself_is_learned(make_episode, says, way):
-    """The same tools, when they say the same to users who say different things."""
+SPELLED = {
+    "digits",
+    "percent",
+    "percent twice",
+    "entities",
+    "hexadecimal entities",
+    "escapes",
+    "quoted printable",
+}
+"""Ways to write words that may as well be any other word in a code that is not known."""
+
+CODES = {
+    "decimal": lambda text: " ".join(str(ord(sign)) for sign in text),
+    "list": lambda text: str([ord(sign) for sign in text]),
+    "dashes": lambda text: "-".join(str(ord(sign)) for sign in text),
+    "calls": lambda text: "+".join(f"chr({ord(sign)})" for sign in text),
+    "code points": lambda text: " ".join(f"U+{ord(sign):04X}" for sign in text),
+    "octal": lambda text: "".join(f"\\{ord(sign):03o}" for sign in text),
+    "prefixed": lambda text: " ".join(hex(ord(sign)) for sign in text),
+    "names": lambda text: "".join(f"\\N{{LATIN SMALL LETTER {sign.upper()}}}" for sign in text),
+    "base32hex": lambda text: base64.b32hexencode(text.encode()).decode(),
+    "wide base64": lambda text: base64.b64encode(text.encode("utf-16")).decode(),
+    "reversed": lambda text: text.encode().hex()[::-1],
+    "small capitals": lambda text: text.translate(
+        str.maketrans(
+            "abcdeimortu", "\u1d00\u0299\u1d04\u1d05\u1d07\u026a\u1d0d\u1d0f\u0280\u1d1b\u1d1c"
+        )
+    ),
+    "morse": lambda text: " ".join(".-" for _ in text),
+}
+
+
+def _own_words(make_episode, says, write):
+    """Refusals of a tool that says the same to users who say different things."""
     episodes = []
     for at, word in enumerate(["stone", "furlong", "cubits", "ell", "verst"]):
-        arguments, read = call(WAYS[way], word, at)
+        arguments, read = write(word, at)
         others = {"unit": "bcdfg"[at], "count": 40 + at, "start": "vwxyu"[at], "end": "pqrst"[at]}
         text = f"!{says}, got {read if 'unit' in says else others['count']}"
         asked = f"How long is {word} in this?"
         episodes.append(
             make_episode(f"e{at}", ("convert", {**others, **arguments}, text), request=asked)
         )
+    return episodes
+
+
+@pytest.mark.parametrize(
+    ("says", "way"),
+    [
+        *((next(iter(OWN)), way) for way in WAYS if way not in SPELLED),
+        *((says, "base64") for says in [*OWN][1:]),
+    ],
+)
+async def test_what_the_code_says_itself_is_learned(make_episode, says, way):
+    """The same tools, when they say the same to users who say different things."""
+    episodes = _own_words(make_episode, says, lambda word, at: call(WAYS[way], word, at))
     [record] = await submitted_echoing(tool(), episodes)
     assert (record.state, record.candidate.specification.rules) == ("validated", (OWN[says],))
+
+
+@pytest.mark.parametrize("way", [*SPELLED, *CODES])
+async def test_what_arguments_may_spell_in_some_code_waits(make_episode, way):
+    """Whatever the code: a word for which the arguments have room is not the tool's alone."""
+    says = next(iter(OWN))
+
+    def write(word, at):
+        if way in SPELLED:
+            return call(WAYS[way], word, at)
+        return {"unit": CODES[way](f"{word} metrically")}, word
+
+    [record] = await submitted_echoing(tool(), _own_words(make_episode, says, write))
+    assert (record.state, record.candidate.specification.rules) == ("proposed", (OWN[says],))
+    assert "user" in {one.kind for one in record.proposal.origins}
 
 
 @pytest.mark.parametrize(
@@ -554,10 +610,13 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
         ([{"metadata": {"user": user}} for user in ("eve", " Eve ")], "proposed"),
         ([{"metadata": {"user": user}} for user in ("eve", "ann")], "validated"),
         ([{}, {}], "validated"),
+        ([{"metadata": {"user": user, "key": "shop"}} for user in ("eve", "ann")], "proposed"),
+        ([{"metadata": {"user": user, "request_id": user}} for user in ("eve", "ann")], "proposed"),
+        ([{"metadata": {"user": user, "key": user}} for user in ("eve", "ann")], "validated"),
     ],
 )
 async def test_two_calls_of_one_person_prove_nothing(make_episode, labels, state):
-    """What a tool says to one conversation or user twice may be what that user told it."""
+    """What a tool says to one conversation, user or key twice may be what that user told it."""
     text = "!unit must be one of 'metric', 'imperial', got "
     episodes = [
         replace(

@@ -322,6 +322,34 @@ async def test_no_call_ends_the_server(listening):
         assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
 
 
+async def test_a_session_is_that_of_the_key_that_began_it(listening):
+    """Another key does not reach it, even if it knows its id."""
+    keys = Keys({"shop": KEY, "other": "sk-fedcba9876543210"})
+    url, _ = listening(LibraryServer(Library([add])).http_app(holder=keys.holder))
+    begin = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "x", "version": "1"},
+        },
+    }
+    listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    headers = {"accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(headers=headers) as client:
+
+        async def post(key, content, **further):
+            sent = {"authorization": f"Bearer {key}", **further}
+            return await client.post(url, json=content, headers=sent)
+
+        session = (await post(KEY, begin)).headers["mcp-session-id"]
+        of_session = {"mcp-session-id": session, "mcp-protocol-version": "2025-06-18"}
+        assert (await post(KEY, listed, **of_session)).status_code == 200
+        assert (await post("sk-fedcba9876543210", listed, **of_session)).status_code == 404
+
+
 @pytest.mark.parametrize("mode", ERAS)
 async def test_calls_of_one_key_are_those_of_one_user(listening, mode):
     """Episodes are labelled with the key's name or ``anonymous``, whatever a client calls itself."""
