@@ -347,9 +347,12 @@ def whole(messages: Iterable[Message]) -> list[Message]:
         found = list(group)
         if is_result and calling is not None:
             wanted = {call.call_id for call in calling.tool_calls}
-            results = {one.call_id: one for one in found if isinstance(one, ToolMessage)}
+            results: dict[str, Message] = {}
+            for one in found:  # models count from 1 in each turn, so an id may come again
+                if isinstance(one, ToolMessage) and one.call_id in wanted:
+                    results.setdefault(one.call_id, one)
             if wanted <= results.keys():
-                kept += [calling, *(one for one in results.values() if one.call_id in wanted)]
+                kept += [calling, *results.values()]
         calling = None
         for message in () if is_result else found:
             if isinstance(message, AssistantMessage) and message.tool_calls:

@@ -75,6 +75,12 @@ def is_whole(messages):
     return not open_calls
 
 
+def test_a_call_keeps_its_own_result_where_an_id_comes_again():
+    """The result behind it, not that of a later call that was left out."""
+    first, second = step("1", text="first"), step("1", text="second")
+    assert whole([*first, second[1]]) == first
+
+
 @given(conversation=conversations, data=st.data())
 def test_no_processor_parts_a_call_from_its_result(conversation, data):
     """Whatever is left out: steps stay whole, the order stays, and the record tells the rest."""

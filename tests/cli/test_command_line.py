@@ -27,7 +27,7 @@ from agentkit.cli.options import FromZero, StoreUrl, argument, command, option
 from agentkit.library.opening import open_store
 
 MOST_WORDS = 20
-MOST_LEAVES = 32
+MOST_LEAVES = 33
 
 PLUGIN_WORDS = {"bench"}
 """Commands that plugins of ours bring."""
