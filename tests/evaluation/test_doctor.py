@@ -208,7 +208,7 @@ def test_declared_schemas_are_left_alone(a_tool, codes, schema):
     """What is declared in one way or another is no finding."""
     place = {"type": "object", "properties": {"x": {"type": "number", **TEXT}}}
     definition = a_tool(properties={"thing": {**TEXT, **schema}}, **{"$defs": {"Place": place}})
-    assert not codes(definition, providers=["anthropic"])
+    assert codes(definition) <= {"refused_array", "refused_keyword", "refused_type"}
 
 
 def test_results_that_are_not_declared(a_tool, codes):
@@ -233,17 +233,13 @@ def test_results_that_are_not_declared(a_tool, codes):
         ("gemini", {"properties": {"a": {"type": ["string", "null"]}}}, "refused_type"),
         ("gemini", {"properties": {"a": {"type": "integer", "enum": [1]}}}, "refused_type"),
         ("gemini", {"properties": {"a": {"type": "string", "format": "uri"}}}, "refused_type"),
-        ("openai-strict", {"allOf": [{"required": ["name"]}]}, "refused_keyword"),
-        ("openai-strict", {"properties": {"a": {"type": "object"}}}, "refused_object"),
-        ("openai-strict", {"additionalProperties": True}, "refused_object"),
     ],
 )
 def test_each_provider_has_its_rules(a_tool, look, provider, schema, code):
     """A schema that breaks a rule is found for the provider whose rule it is."""
     refusals = {rule.kind.code for rule in PROVIDER_RULES}
-    found = look(a_tool(**schema), codes=sorted(refusals), providers=[provider])
-    assert [one.kind.code for one in found] == [code]
-    assert provider in found[0].what
+    found = look(a_tool(**schema), codes=sorted(refusals))
+    assert [provider in one.what for one in found if one.kind.code == code] == [True]
 
 
 def test_names_are_told_with_what_is_sent(a_tool, look):
@@ -252,7 +248,8 @@ def test_names_are_told_with_what_is_sent(a_tool, look):
     assert [one.tools for one in found] == [("math.factorial",)]
     assert "openai, anthropic, gemini" in found[0].what
     assert "math_factorial_" in found[0].what
-    assert look(a_tool("x" * 65), codes=["refused_name"], providers=["anthropic"]) == []
+    (long,) = look(a_tool("x" * 65), codes=["refused_name"])
+    assert "(openai, gemini)" in long.what
 
 
 def tool(name, text, *parameters):
