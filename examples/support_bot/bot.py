@@ -5,15 +5,16 @@
     python examples/support_bot/bot.py --serve --model openai:gpt-4o-mini
 
 It shows a database handle and the customer as dependencies of tools, instructions made for each
-run, a guardrail, a billing agent that takes over, progress, photos of damage, limits on history and
-cost, and refunds that a person approves at ``/v1/approvals``. Any client of OpenAI's chat
-completions can talk to it.
+run, a guardrail, a billing agent that takes over, answers and progress as a stream, photos of
+damage, limits on history and cost, and refunds that a person approves at ``/v1/approvals``. What
+``build_app`` gives is a Starlette application; any client of OpenAI's chat completions or Responses
+API can talk to it.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import json
 import re
 import sqlite3
 import tempfile
@@ -28,19 +29,24 @@ import httpx
 from agentkit import (
     Agent,
     CapToolResults,
+    ChatModel,
+    FunctionModel,
     Image,
     KeepLastTurns,
+    Keys,
     Limits,
+    ModelRequest,
     ModelRetry,
     Rewrite,
     RunContext,
+    ServerLimits,
+    ToolCall,
+    create_app,
     guardrail,
+    serve,
+    serving,
     tool,
 )
-from agentkit.messages import ToolCall
-from agentkit.models import ChatModel, ModelRequest
-from agentkit.server import Keys, ServerLimits, create_app, serving
-from agentkit.testing import FunctionModel
 
 KEYS = {"website": "sk-website-0123456789", "desk": "sk-desk-0123456789abc"}
 """The website asks for its customers; the desk decides about refunds."""
@@ -60,23 +66,23 @@ _CARD = re.compile(r"\b(?:\d[ -]?){13,19}\b")
 
 @dataclass(frozen=True)
 class Customer:
-    """Who asks, and the shop's database."""
+    """Who asks, and a handle of the shop's database."""
 
     name: str
-    database: Path
+    database: sqlite3.Connection
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """What the database answers."""
-        with closing(sqlite3.connect(self.database)) as connection, connection:
-            return connection.execute(query, values).fetchall()
+        return self.database.execute(query, values).fetchall()
 
 
-def open_shop(database: Path) -> None:
-    """Make the shop's database."""
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("CREATE TABLE orders (id, customer, state, euro)")
-        connection.execute("CREATE TABLE claims (id, media_type, photo)")
-        connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", ORDERS)
+def open_shop(file: Path) -> sqlite3.Connection:
+    """Make the shop's database; tools use the handle from threads, and each statement counts."""
+    database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+    database.execute("CREATE TABLE orders (id, customer, state, euro)")
+    database.execute("CREATE TABLE claims (id, media_type, photo)")
+    database.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", ORDERS)
+    return database
 
 
 def _order(ctx: RunContext[Customer], order: str) -> tuple[Any, ...]:
@@ -154,13 +160,13 @@ def build_agent(model: ChatModel | str, store: str, *, billing: ChatModel | str)
         instructions=["You are the support of a shop. Be brief.", greeting],
         guardrails=[no_card_numbers],
         history_processors=[KeepLastTurns(12), CapToolResults(4_000)],
-        limits=Limits(max_steps=8, max_calls=12),
+        limits=Limits(max_steps=8, max_calls=12, max_cost_usd=0.05),
         name="support",
     )
 
 
-def build_app(agent: Agent[Any, str], database: Path) -> Any:
-    """The bot behind OpenAI's wire format; the website names its customer in a header."""
+def build_app(agent: Agent[Any, str], database: sqlite3.Connection) -> Any:
+    """The bot behind OpenAI's wire formats; the website names its customer in a header."""
 
     def deps_of(request: Any) -> Customer:
         waiting = getattr(request.state, "waiting", None)  # a run that the desk has decided
@@ -207,31 +213,45 @@ def _number(text: str) -> str:
 def tour(url: str) -> None:
     """Show a customer and the desk."""
 
-    def send(who: str, method: str, path: str, **body: Any) -> Any:
-        headers = {"authorization": f"Bearer {KEYS[who]}", "x-customer": "ada"}
-        answer = httpx.request(method, url + path, headers=headers, json=body or None)
-        return answer.raise_for_status().json()
+    def headers(who: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {KEYS[who]}", "x-customer": "ada"}
 
     def ask(text: str, *photos: str) -> None:
+        print(f"ada      {text}\nsupport  ", end="")
         content: list[Any] = [{"type": "text", "text": text}]
         for photo in photos:
             image = {"url": f"data:image/png;base64,{photo}"}
             content.append({"type": "image_url", "image_url": image})
-        messages = [{"role": "user", "content": content}]
-        fields = {"model": "support", "session_id": "ada-1", "user": "ada"}
-        answer = send("website", "POST", "/v1/chat/completions", messages=messages, **fields)
-        said = answer["choices"][0]
-        print(f"ada      {text}\nsupport  {said['message']['content'] or '(a person decides)'}")
+        fields = {"model": "support", "session_id": "ada-1", "user": "ada", "stream": True}
+        body = {"messages": [{"role": "user", "content": content}], **fields}
+        address = f"{url}/v1/chat/completions"
+        with httpx.stream("POST", address, headers=headers("website"), json=body) as answer:
+            for line in answer.raise_for_status().iter_lines():
+                if line.startswith("data: {"):
+                    show(json.loads(line.removeprefix("data: ")))
+        print()
+
+    def show(piece: dict[str, Any]) -> None:
+        progress = piece.get("agentkit", {}).get("progress")
+        if progress:
+            print(f"({progress['tool']}: {progress['text']})", end=" ")
+        for choice in piece["choices"]:
+            waits = choice.get("finish_reason") == "tool_calls"
+            print(choice["delta"].get("content") or ("(a person decides)" if waits else ""), end="")
+
+    def desk(method: str, path: str, **body: Any) -> Any:
+        sent = httpx.request(method, url + path, headers=headers("desk"), json=body or None)
+        return sent.raise_for_status().json()
 
     ask("What are my orders?")
     ask("My card is 4111 1111 1111 1111.")
     ask("What does A17 cost?")
     ask("A17 arrived broken.", PHOTO)
     ask("Refund A17, please.")
-    (waiting,) = send("desk", "GET", "/v1/approvals")["data"]
+    (waiting,) = desk("GET", "/v1/approvals")["data"]
     (call,) = waiting["calls"]
     print(f"desk     {waiting['user']} wants {call['name']} {call['arguments']}: yes")
-    decided = send("desk", "POST", f"/v1/approvals/{waiting['id']}", approved=True)
+    decided = desk("POST", f"/v1/approvals/{waiting['id']}", approved=True)
     print(f"support  {decided['content']}")
     ask("What are my orders?")
 
@@ -242,9 +262,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", help="such as openai:gpt-4o-mini or local:smollm2-135m")
     parser.add_argument("--serve", action="store_true", help="keep serving on port 8000")
     asked = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder, "shop.db")
-        open_shop(database)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(open_shop(Path(folder, "shop.db"))) as database,
+    ):
         agent = build_agent(
             asked.model or FunctionModel(scripted_support),
             f"sqlite:///{folder}/agent.db",
@@ -252,11 +273,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         app = build_app(agent, database)
         if asked.serve:
-            with serving(app, port=8000) as url:
-                print(f"serving at {url}; Ctrl-C ends it")
-                asyncio.run(asyncio.Event().wait())
-        with serving(app) as url:
-            tour(url)
+            serve(app, on_start=lambda url: print(f"serving at {url}; Ctrl-C ends it"))
+        else:
+            with serving(app) as url:
+                tour(url)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 
 import pytest
 from pydantic import BaseModel
@@ -211,8 +211,8 @@ def raising(ctx, value):
 
 
 def hanging(ctx, value):
-    """Take long."""
-    time.sleep(1)
+    """Take longer than any run of a test."""
+    threading.Event().wait(60)
 
 
 def five(ctx, value):
@@ -225,19 +225,20 @@ def odd(ctx, value):
     return True
 
 
-@pytest.mark.parametrize("on", ["input", "tool_call", "tool_result", "output"])
+@pytest.mark.parametrize("on", ["input", "beside", "tool_call", "tool_result", "output"])
 @pytest.mark.parametrize(
-    ("function", "reason"),
+    ("function", "seconds", "reason"),
     [
-        (raising, "OSError: no service"),
-        (hanging, "longer than 0.05 s"),
-        (odd, "it gave True; return None"),
+        (raising, 60, "OSError: no service"),
+        (hanging, 0.05, "longer than 0.05 s"),
+        (odd, 60, "it gave True; return None"),
     ],
 )
-async def test_a_guardrail_that_fails_ends_the_run(call, store, on, function, reason):
+async def test_a_guardrail_that_fails_ends_the_run(call, store, on, function, seconds, reason):
     """Closed and recorded: the run is kept as blocked, and nothing goes on behind it."""
     model = ScriptedModel([[call("pay", euros=1)], "Done."])
-    made = [guardrail(on, timeout_seconds=0.05)(function)]
+    place = {"on": "input", "beside_model": True} if on == "beside" else {"on": on}
+    made = [guardrail(**place, timeout_seconds=seconds)(function)]
     result = await Agent(model, tools=[pay], guardrails=made, store=store).run("Pay")
 
     assert result.stop_reason == "blocked"
@@ -245,7 +246,7 @@ async def test_a_guardrail_that_fails_ends_the_run(call, store, on, function, re
     (record,) = kept.guardrails
     assert (record.outcome, kept.episode_id) == ("failed", result.episode.episode_id)
     assert reason in record.reason
-    assert (RAN == []) is (on in {"input", "tool_call"})
+    assert (RAN == []) is (on in {"input", "beside", "tool_call"})
 
 
 @pytest.mark.parametrize(
@@ -270,16 +271,18 @@ async def test_a_text_is_rewritten_by_what_it_says():
 @pytest.mark.parametrize("listens", [False, True])
 async def test_a_slow_guardrail_runs_beside_the_model(call, decision, listens):
     """The model answers meanwhile; nothing of it is run or shown unless the guardrail lets pass."""
-    order = []
+    order, asked = [], asyncio.Event()
 
     async def answer(request):
         order.append("asked")
+        asked.set()
         if decision is not None and len(order) == 1:
             await asyncio.sleep(30)  # is cancelled
         return [call("pay", euros=1)] if len(request.messages) == 1 else "Done."
 
     @guardrail("input", beside_model=True)
     async def slow(ctx, text):
+        await asyncio.wait_for(asked.wait(), 30)
         await asyncio.sleep(0.05)
         assert order == ["asked"]
         assert RAN == []

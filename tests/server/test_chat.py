@@ -96,6 +96,25 @@ async def test_tools_get_deps_made_from_the_request(client, make_app, served, st
     assert [result.value for result in episode.results] == ["Ada"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_deps_of_a_wrong_type_are_one_error(make_app, talk, body, store, caplog, stream):
+    """The client reads that it is the server's, the log says what is wrong, and no model is asked."""
+
+    @tool
+    def who(ctx: RunContext[str]) -> str:
+        """Who asks."""
+        return ctx.deps
+
+    app = make_app(agent={"tools": [who], "deps_type": str}, deps_factory=lambda _: 5)
+    async with talk(app) as http:
+        answer = await http.post(URL, json=body("call who", stream=stream))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
+    assert "deps is to be a str" in caplog.text
+    (episode,) = store.select()
+    assert (episode.stop_reason, episode.turns) == ("error", ())
+    assert answer.json()["error"]["episode_id"] == episode.episode_id
+
+
 async def test_an_answer_comes_in_pieces(client, make_app, served, store):
     """The pieces come to the text, each has the same id, and the usage ends the stream."""
     with served(make_app()) as url:

@@ -25,6 +25,8 @@ from agentkit.cli.main import main
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.library import EpisodeFilter
+from agentkit.messages import AssistantMessage, Usage
+from agentkit.models import ModelResponse
 from agentkit.server import serving
 from agentkit.testing import FunctionModel
 
@@ -332,11 +334,13 @@ def bot():
 @pytest.fixture
 def shop(bot, tmp_path):
     """The address of a bot with a shop of its own, and where its episodes are kept."""
-    database, store = tmp_path / "shop.db", f"sqlite:///{tmp_path / 'agent.db'}"
-    bot.open_shop(database)
+    store = f"sqlite:///{tmp_path / 'agent.db'}"
     billing = FunctionModel(bot.scripted_billing)
     agent = bot.build_agent(FunctionModel(bot.scripted_support), store, billing=billing)
-    with serving(bot.build_app(agent, database)) as url:
+    with (
+        closing(bot.open_shop(tmp_path / "shop.db")) as database,
+        serving(bot.build_app(agent, database)) as url,
+    ):
         yield url, store
 
 
@@ -431,6 +435,57 @@ def test_card_numbers_are_kept_nowhere(bot, shop):
     with closing(open_store(store)) as kept:
         (episode,) = kept.select()
     assert "4111" not in str(episode.to_json())
+
+
+def test_clients_of_the_responses_api_are_served_too(bot, shop):
+    """The same bot streams, waits for the desk and takes photos there, with OpenAI's client."""
+    url, _ = shop
+    website = {"base_url": f"{url}/v1", "api_key": bot.KEYS["website"], "max_retries": 0}
+    client = openai.OpenAI(default_headers={"x-customer": "ada"}, **website)
+    with client.responses.stream(model="support", input="What are my orders?") as stream:
+        pieces = [one.delta for one in stream if one.type == "response.output_text.delta"]
+        first = stream.get_final_response()
+    assert "".join(pieces) == first.output_text == '["A17: delivered","A18: shipped"]'
+    photo = {"type": "input_image", "image_url": f"data:image/png;base64,{bot.PHOTO}"}
+    content = [{"type": "input_text", "text": "A17 is broken"}, photo]
+    broken = client.responses.create(
+        model="support",
+        input=[{"role": "user", "content": content}],
+        previous_response_id=first.id,
+    )
+    assert broken.output_text == "the damage of A17 is reported, with a photo of 69 bytes"
+    client.responses.create(
+        model="support", input="Refund A17", previous_response_id=broken.id, user="ada"
+    )
+    desk = {"authorization": f"Bearer {bot.KEYS['desk']}"}
+    (waiting,) = httpx.get(f"{url}/v1/approvals", headers=desk).json()["data"]
+    decided = httpx.post(
+        f"{url}/v1/approvals/{waiting['id']}", headers=desk, json={"approved": False}
+    )
+    assert "was not approved" in decided.json()["content"]
+    again = client.responses.create(model="support", input="What are my orders?")
+    assert "A17: delivered" in again.output_text
+
+
+def test_an_expensive_conversation_ends(bot, tmp_path):
+    """The limit on costs holds for the bot, whatever its model would go on to call."""
+
+    def expensive(_):
+        calls = (bot.ToolCall(call_id="1", name="my_orders", arguments={}),)
+        return ModelResponse(message=AssistantMessage(tool_calls=calls), usage=Usage(cost_usd=0.03))
+
+    agent = bot.build_agent(
+        FunctionModel(expensive), "memory:", billing=FunctionModel(bot.scripted_billing)
+    )
+    with closing(bot.open_shop(tmp_path / "shop.db")) as database:
+        result = agent.run_sync("What are my orders?", deps=bot.Customer("ada", database))
+    assert (result.stop_reason, len(result.episode.turns)) == ("cost_limit", 2)
+
+
+def test_the_bot_imports_from_the_door_alone(bot):
+    """What a bot needs of agentkit is a name of agentkit."""
+    text = FILE.read_text(encoding="utf-8")
+    assert re.findall(r"^(?:from|import) (agentkit\S*)", text, re.MULTILINE) == ["agentkit"]
 
 
 def test_the_tour_runs(bot, capsys):

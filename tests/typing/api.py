@@ -12,31 +12,44 @@ from typing import Annotated, Literal, assert_type
 from agentkit import (
     Agent,
     AgentKitError,
+    Approval,
     Audio,
     Block,
     CapToolResults,
+    ChatModel,
     Effects,
     Episode,
+    FallbackModel,
     File,
+    FunctionModel,
     Image,
     KeepLastTurns,
+    Keys,
     Library,
+    Limits,
+    ModelRequest,
     ModelRetry,
     Rewrite,
     RunContext,
+    RunFinished,
     RunResult,
+    ScriptedModel,
+    TextDelta,
     TokenBudget,
     Tool,
+    ToolCall,
+    ToolCallFinished,
     ToolDefinition,
     ToolFailed,
     composite,
+    create_app,
     guardrail,
     open_store,
     resolve_model,
     tool,
 )
 from agentkit.agent import Guardrail, RefineSettings, ToolPolicy
-from agentkit.agent.types import Approval, Limits, RunEvent, RunFinished, ToolCallFinished
+from agentkit.agent.types import RunEvent
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
@@ -51,18 +64,13 @@ from agentkit.library.store import (
     ToolStore,
 )
 from agentkit.media import Media
-from agentkit.messages import Message, ToolCall, ToolResult, Usage
-from agentkit.models import FallbackModel
+from agentkit.messages import Message, ToolResult, Usage
 from agentkit.models.base import (
-    ChatModel,
-    ModelRequest,
     ModelResponse,
     ModelSettings,
     StreamingChatModel,
-    TextDelta,
 )
 from agentkit.retrieval.retriever import Retrieval, Retriever
-from agentkit.testing import FunctionModel, ScriptedModel
 
 
 @tool
@@ -305,11 +313,41 @@ async def with_deps(shop: Shop) -> Offer:
     return shop_agent.run_sync("An offer?", deps=shop).output
 
 
+desk: Agent[Shop, str] = Agent(
+    model,
+    tools=[shop_agent.handoff(description="Makes offers."), shop_agent.as_tool()],
+    deps_type=Shop,
+)
+assert_type(shop_agent.handoff(), Tool)
+assert_type(shop_agent.as_tool(name="offers"), Tool)
+assert_type(desk.run_sync("Hi", deps=Shop("Ada")), RunResult[str])
+create_app(
+    shop_agent, keys=Keys({"website": "sk-0123456789abcdef"}), deps_factory=lambda _: Shop("a")
+)
+
+
+@guardrail("tool_call", tools=["my_orders"])
+def few(ctx: RunContext[Shop], call: ToolCall) -> Rewrite | None:
+    """A guardrail on calls."""
+    return Rewrite({"limit": 3}) if ctx.deps.customer else None
+
+
+assert_type(few, Guardrail[Shop])
+Agent(model, deps_type=Shop, guardrails=[few, no_gifts])
+
+
 # Misuse that a checker has to catch: an unused ignore is an error in both.
 Agent(model, refine="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Limits(5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 agent.run_sync(request=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 shop_agent.run_sync("Hi", deps="Ada")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+guarded: Agent[str, str] = Agent(model, deps_type=str, guardrails=[few])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+
+
+@tool
+def of_another(ctx: RunContext[Shop]) -> float:
+    """What deps do not have."""
+    return ctx.deps.price  # type: ignore[attr-defined,no-any-return]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 async def media(agent: Agent[None, str]) -> None:

@@ -20,12 +20,14 @@ class Adapter:
         distributions: Whose versions are reported; the first one and what it requires is sized.
         imports: The statement that imports everything that a run needs.
         streams: Whether ``stream`` is there.
+        note: Stands behind the version in the table.
     """
 
     venv: ClassVar[str | None] = None
     distributions: ClassVar[tuple[str, ...]]
     imports: ClassVar[str]
     streams: ClassVar[bool] = True
+    note: ClassVar[str] = ""
 
     def __init__(self, base_url: str, tools: Tools) -> None:
         """One reusable agent over plain, typed, documented functions."""
@@ -65,6 +67,39 @@ class Agentkit(Adapter):
         async for event in self._agent.stream(question):
             if isinstance(event, TextDelta):
                 yield event.text
+
+
+class AgentkitBot(Agentkit):
+    """The same agent with what a bot adds: deps, two guardrails and a history processor."""
+
+    streams = False
+    note = ", as a bot"
+
+    def __init__(self, base_url: str, tools: Tools) -> None:
+        from agentkit import Agent, KeepLastTurns, guardrail
+        from agentkit.models.openai_compatible import OpenAICompatibleModel
+
+        @guardrail("input")
+        def request_is_short(ctx: Any, request: str) -> None:
+            assert ctx.deps == {"user": "ada"}
+            assert len(request) < 1_000
+
+        @guardrail("output")
+        def answer_is_short(_: Any, answer: str) -> None:
+            assert len(answer) < 1_000
+
+        self._agent = Agent(
+            OpenAICompatibleModel("gpt-4o-mini", base_url=base_url, api_key="x"),
+            tools=tools,
+            deps_type=dict,
+            instructions=["Be brief.", lambda ctx: f"You talk to {ctx.deps['user']}."],
+            guardrails=[request_is_short, answer_is_short],
+            history_processors=[KeepLastTurns(8)],
+            retriever=None,
+        )
+
+    async def run(self, question: str) -> str:
+        return str((await self._agent.run(question, deps={"user": "ada"})).output)
 
 
 class PydanticAi(Adapter):
@@ -210,6 +245,7 @@ class RawAiohttp(Raw):
 
 ADAPTERS: dict[str, type[Adapter]] = {
     "agentkit_runtime": Agentkit,
+    "agentkit_bot": AgentkitBot,
     "raw_httpx": RawHttpx,
     "raw_aiohttp": RawAiohttp,
     "pydantic_ai_peer": PydanticAi,

@@ -1,6 +1,6 @@
 """What the runtime costs around the model, beside others (docs/benchmarks.md).
 
-    python tests/benchmarks/runtime/overhead.py [--peers-venvs DIR] [--rounds 3] [--quick] [--only NAME,...]
+    python tests/benchmarks/runtime/overhead.py [--peers-venvs DIR] [--rounds 3] [--quick] [--only NAME,...] [--before CHECKOUT]
 
 Every adapter of ``adapters.py`` does the same scripted work against ``stub_server.py``, each part in a
 process of its own, in turns; medians of the rounds are reported. A peer runs in the environment
@@ -50,14 +50,17 @@ def stub_server() -> Iterator[str]:
             process.terminate()
 
 
-def one_round(name: str, python: str, url: str, *, quick: bool) -> dict[str, Any]:
+def one_round(
+    name: str, python: str, url: str, *, quick: bool, **environment: str
+) -> dict[str, Any]:
     """All parts of one adapter, each in a fresh process."""
     count = 1 if quick else 4
+    environment |= {"OPENAI_API_KEY": "x", "OTEL_SDK_DISABLED": "true"}
 
     def part(kind: str, latency: int = 0, **options: int) -> dict[str, Any]:
         asked = json.dumps({"url": f"{url}/{latency}/v1", **options})
         command = [python, HERE / "worker.py", name, kind, asked]
-        found = worker(command, OPENAI_API_KEY="x", OTEL_SDK_DISABLED="true")
+        found = worker(command, **environment)
         return {
             f"{kind} {latency} {options.get('tools')}: {key}": one for key, one in found.items()
         }
@@ -92,8 +95,10 @@ def rows_of(found: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, str]]:
     """The table, with CPU per run as a multiple of ours."""
     ours = found.get("agentkit_runtime", {}).get("runs 0 10: cpu_ms")
     for name, figures in found.items():
-        first = ADAPTERS[name].distributions[0]
-        row = {"adapter": f"{first} {figures['install 0 None: versions'][first]}"}
+        adapter, _, before = name.partition(" ")
+        kind, versions = ADAPTERS[adapter], figures["install 0 None: versions"]
+        first, note = kind.distributions[0], f", {before}" if before else kind.note
+        row = {"adapter": f"{first} {versions[first]}{note}"}
         for title, (field, form) in COLUMNS.items():
             row[title] = form.format(figures[field]) if field in figures else "-"
         row["CPU a run / ours"] = f"{figures['runs 0 10: cpu_ms'] / ours:.1f}" if ours else "-"
@@ -110,6 +115,11 @@ def main(options: argparse.Namespace) -> None:
             for name, python in pythons.items()
             if python is not None
         }
+        if options.before:
+            checkout = {"PYTHONPATH": str(options.before.resolve())}
+            measures["agentkit_runtime before"] = partial(
+                one_round, "agentkit_runtime", sys.executable, url, quick=options.quick, **checkout
+            )
         found = {n: medians(one) for n, one in in_turns(measures, options.rounds).items()}
     rows = list(rows_of(found))
     print(table(rows))
@@ -128,6 +138,7 @@ def main(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = arguments(__doc__, rounds=3)
     parser.add_argument("--peers-venvs", type=Path, help="folder of environments of the peers")
+    parser.add_argument("--before", type=Path, help="an older checkout, to measure it in turns")
     parser.add_argument("--quick", action="store_true", help="a quarter of the runs")
     parser.add_argument("--only", help="adapters to measure, separated by commas")
     parser.add_argument("--no-write", action="store_true", help="print only")
