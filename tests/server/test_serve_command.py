@@ -196,8 +196,6 @@ def open_clerk(name):
 MAIN = "from agentkit.cli.main import main; main()"
 
 
-
-
 @pytest.fixture
 def bank(tmp_path, monkeypatch):
     """A folder with the bank's tool and a model that reads the schema; gives the store's URL."""
