@@ -497,6 +497,3 @@ def test_requests_that_a_tool_answered_are_its_own_words(look, a_tool):
     )
     (found,) = look(*tools, codes=["confused", "not_found"], episodes=[answered])
     assert found.tools == ("order_food", "landlord_letters")
-
-
-"""The fewest findings of some kinds, a little below what was found in November 2026."""

@@ -511,19 +511,15 @@ class Checkup:
         for found in groups.values():
             yield found[0].kind, tuple(found)
 
-    def to_json(self, *, limit: int | None = None) -> dict[str, Any]:
-        """The checkup as a JSON object, without the definitions.
-
-        Args:
-            limit: Most findings of a kind; None for all.
-        """
+    def to_json(self) -> dict[str, Any]:
+        """The checkup as a JSON object, without the definitions."""
         groups = [found for _, found in self.grouped()]
         return {
             "tools": len(self.weights),
             "tokens": self.tokens,
             "weights": [{"tool": name, "tokens": n} for name, n in self.weights.items()],
             "counts": {found[0].kind.code: len(found) for found in groups},
-            "findings": [one.to_json() for found in groups for one in found[:limit]],
+            "findings": [one.to_json() for found in groups for one in found],
         }
 
 
