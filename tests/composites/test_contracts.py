@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentkit.composites.composite import Composite
-from agentkit.composites.contracts import Expression, check_post, check_pre
+from agentkit.composites.contracts import Expression, RuleChecker, check_post, check_pre
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError, ContractViolation, UsageError
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects, Signature, Specification, ToolDefinition
+from agentkit.tools.rules import Condition
 from agentkit.tools.tool import Tool
 
 Compile = Callable[..., Composite]
@@ -153,6 +155,18 @@ def test_conditions_look_at_large_tables(condition: str) -> None:
     """They have more fuel than a run, and may build larger collections."""
     xs = list(range(20_000))
     assert check_post(sums(condition), {"xs": xs}, sum(xs)) is None
+
+
+def test_a_learned_condition_reads_defaults() -> None:
+    """A parameter that is left out has the default of the schema, for learned rules as well."""
+    rule = Condition(expression="count > least", words="`count` is above `least`")
+    schema = {"properties": {"count": {"type": "integer", "default": 3}, "least": {}}}
+    plain = ToolDefinition.from_schema("f", "", schema)
+    checker = RuleChecker(replace(plain, specification=Specification(rules=(rule,))))
+    assert checker.refusal({"least": 2}) is None
+    refused = checker.refusal({"least": 5})
+    assert refused is not None
+    assert refused.rule == "`count` is above `least`, got count = 3 and least = 5"
 
 
 # --- expressions -----------------------------------------------------------------------------------
