@@ -105,8 +105,8 @@ async def evaluate(
         model=model.name,
         library="" if library is None else library.digest[:16],
     )
-    earlier = await asyncio.to_thread(_earlier_start, store, run)
-    _check_settings(run, earlier, text)
+    finished, asked_under = await asyncio.to_thread(_earlier_start, store, run)
+    _check_settings(run, asked_under, text)
     retrieves = settings.tools == "retrieved"
     runner = AttemptRunner(
         benchmark=benchmark,
@@ -122,7 +122,7 @@ async def evaluate(
         for number in range(settings.attempts)
         for task in benchmark.tasks
     ]
-    todo = [one for one in planned if (one.task.task_id, one.number) not in earlier.finished]
+    todo = [one for one in planned if (one.task.task_id, one.number) not in finished]
     resumed = len(planned) - len(todo)
     running = _Running(
         runner=runner,
@@ -144,41 +144,28 @@ async def evaluate(
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Earlier:
-    """The state left by an earlier start of the run.
-
-    Attributes:
-        finished: Task and number of each finished attempt.
-        settings: The settings that it ran under, as text; None when there was no earlier start.
-    """
-
-    finished: frozenset[tuple[str, int]] = frozenset()
-    settings: str | None = None
-
-
-def _earlier_start(store: EpisodeStore, run: str) -> _Earlier:
-    """The state of the run in ``store``."""
+def _earlier_start(store: EpisodeStore, run: str) -> tuple[set[tuple[str, int]], str]:
+    """What an earlier start left: task and number of finished attempts, and its settings."""
     finished: set[tuple[str, int]] = set()
-    settings: str | None = None
+    settings = ""
     for episode in episodes_of_run(store, run):
         labels = EvaluationLabels.of(episode)
         if labels is not None:
             settings = labels.settings or settings
             if labels.ends:
                 finished.add((labels.task, labels.attempt))
-    return _Earlier(finished=frozenset(finished), settings=settings)
+    return finished, settings
 
 
-def _check_settings(run: str, earlier: _Earlier, settings: str) -> None:
+def _check_settings(run: str, earlier: str, settings: str) -> None:
     """Make sure that a run is resumed with the settings it was started with.
 
     Raises:
         UsageError: It was started with other settings; the message names them.
     """
-    if earlier.settings is None or earlier.settings == settings:
+    if not earlier or earlier == settings:
         return
-    old, new = json.loads(earlier.settings), json.loads(settings)
+    old, new = json.loads(earlier), json.loads(settings)
     changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
     differences = "; ".join(
         f"{key} was {_setting_text(old, key)}, is {_setting_text(new, key)}" for key in changed

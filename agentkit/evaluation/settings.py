@@ -58,12 +58,9 @@ class EvaluationLabels:
         found = episode.metadata
         if "task" not in found:
             return None
+        texts = ("run", "benchmark", "settings", "task", "category")
         return cls(
-            run=str(found.get("run", "")),
-            benchmark=str(found.get("benchmark", "")),
-            settings=str(found.get("settings", "")),
-            task=str(found["task"]),
-            category=str(found.get("category", "")),
+            **{name: str(found.get(name, "")) for name in texts},
             attempt=_whole(found.get("attempt", "")),
             user_turn=_whole(found.get("user_turn", "")),
             user_turns=max(1, _whole(found.get("user_turns", ""))),
@@ -73,17 +70,8 @@ class EvaluationLabels:
     def to_metadata(self) -> dict[str, str]:
         """The labels as an episode holds them."""
         ending = {"ends": "true"} if self.ends else {}
-        return {
-            "run": self.run,
-            "benchmark": self.benchmark,
-            "settings": self.settings,
-            "task": self.task,
-            "category": self.category,
-            "attempt": str(self.attempt),
-            "user_turn": str(self.user_turn),
-            "user_turns": str(self.user_turns),
-            **ending,
-        }
+        names = (one.name for one in fields(self) if one.name != "ends")
+        return {name: str(getattr(self, name)) for name in names} | ending
 
 
 def _whole(text: str) -> int:
