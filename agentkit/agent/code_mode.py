@@ -229,8 +229,6 @@ def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
     found = _FENCED.match(text.strip())
     text = dedent(found[1] if found else text)
     tree = syntax_tree(text, LIMITS)
-    if isinstance(tree, SourceProblem):
-        raise refusal("", (tree,))
     function = _as_function(tree.body or [ast.Pass(lineno=1, col_offset=0)])
     parsed = read_function(function, text, tools, limits=LIMITS)
     problems = tuple(one for one in parsed.problems if one.code not in STYLE_CODES)

@@ -165,13 +165,8 @@ class Conditions:
 
     def __init__(self, definition: ToolDefinition) -> None:
         self._definition = definition
-        properties = definition.signature.properties
-        self._names = tuple(properties)
-        self._defaults = {
-            name: schema["default"]
-            for name, schema in properties.items()
-            if type(schema) is dict and "default" in schema  # JSON Schema allows true and false
-        }
+        self._names = tuple(definition.signature.properties)
+        self._defaults = _defaults(definition)
 
     @cached_property
     def _pre(self) -> Sequence[tuple[str, Expression | str]]:
@@ -217,6 +212,15 @@ class Conditions:
                     path=path,
                 )
         return None
+
+
+def _defaults(definition: ToolDefinition) -> JsonObject:
+    """The defaults of omitted parameters, as far as the contract gives them."""
+    return {
+        name: schema["default"]
+        for name, schema in definition.signature.properties.items()
+        if isinstance(schema, dict) and "default" in schema  # true and false are schemas as well
+    }
 
 
 def _read(texts: Iterable[str], names: Sequence[str]) -> Sequence[tuple[str, Expression | str]]:
@@ -287,6 +291,7 @@ class RuleChecker:
     def __init__(self, definition: ToolDefinition) -> None:
         self.definition = definition
         self._rules = definition.specification.rules
+        self._defaults = _defaults(definition)
         self.wanted_before = frozenset(
             rule.tool for rule in self._rules if isinstance(rule, CallBefore)
         )
@@ -361,17 +366,6 @@ class RuleChecker:
             f"{name} = {_value_shown(values[name])}" for name in expression.reads
         )
         return _Broken(f"{rule.words.rstrip('.')}, got {assignments}", expression.reads[:1])
-
-    @cached_property
-    def _defaults(self) -> JsonObject:
-        """The defaults of omitted parameters, as far as the contract gives them."""
-        properties = self.definition.signature.properties.items()
-        return {
-            name: schema["default"]
-            for name, schema in properties
-            if isinstance(schema, dict)
-            and "default" in schema  # true and false are schemas as well
-        }
 
     def _failure(self, rule: Rule, broken: _Broken) -> ToolFailure:
         has_schema = bool(broken.path) and not isinstance(rule, CallBefore)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack, overload
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.parser import read_function
 from agentkit.composites.problems import CompositeLimits, ContractMode, Fault, refusal
-from agentkit.composites.source import DECORATOR, definition_of, name_of
+from agentkit.composites.source import DECORATOR, Composer, name_of
 from agentkit.errors import CompositeError, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.decorator import as_tuple
@@ -155,7 +155,7 @@ def _definition(
         if parsed.problems:
             raise refusal(parsed.name, parsed.problems)
         reference = f"{function.__module__}.{function.__qualname__}"
-        return definition_of(parsed, options, limits=limits, reference=reference)
+        return Composer(parsed, options).definition(limits, reference)
     except CompositeError as error:
         above = start - 1 - is_indented
         problems = tuple(replace(one, line=one.line + above) for one in error.problems)

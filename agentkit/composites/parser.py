@@ -29,7 +29,7 @@ from agentkit.composites.problems import (
     refusal,
 )
 from agentkit.composites.syntax import ExpressionReader, operator_of
-from agentkit.errors import SourceProblem
+from agentkit.errors import CompositeError, SourceProblem
 from agentkit.tools.tool import Tool
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -125,10 +125,12 @@ def read_source(
     """
     limits = limits or CompositeLimits()
     tree = syntax_tree(source, limits)
-    found = tree if isinstance(tree, SourceProblem) else only_function(tree)
-    if isinstance(found, SourceProblem):
-        raise refusal("", (found,))
-    function, strays = found
+    functions = [node for node in tree.body if isinstance(node, Function)]
+    if not functions:
+        raise _no_text("not_one_function", "the text has no function")
+    function, *_ = functions
+    others = (node for node in tree.body if node is not function)
+    strays = [_stray(node) for node in others if not _is_friendly(node)]
     return read_function(function, source, tools, limits=limits, strays=strays, stored_as=stored_as)
 
 
@@ -186,9 +188,11 @@ def parse_expression(
         ('>',)
     """
     limits = limits or CompositeLimits()
-    found = only_expression(syntax_tree(text, limits))
-    if isinstance(found, SourceProblem):
-        raise refusal("", (found,))
+    tree = syntax_tree(text, limits)
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+        advice = "Write one expression, such as `amount > 0 and currency == 'EUR'`."
+        raise _no_text("syntax", "the text is not one expression", advice)
+    found = tree.body[0].value
     reader = _Reader(text, tools={}, limits=limits, root=found)
     reader.variables, reader.bound = dict.fromkeys(names), set(names)
     made: ir.Expression = ir.Constant(value=None)
@@ -439,13 +443,9 @@ _WARNINGS = Lock()
 """Silencing warnings is not safe for threads (before Python 3.14): one of ours at a time."""
 
 
-def only_function(tree: ast.Module) -> tuple[Function, list[Fault]] | SourceProblem:
-    """The first function of a text, and what is wrong with what stands around it."""
-    functions = [node for node in tree.body if isinstance(node, Function)]
-    if not functions:
-        return Fault(None, "not_one_function", "the text has no function").at(1, 1)
-    others = (node for node in tree.body if node is not functions[0])
-    return functions[0], [_stray(node) for node in others if not _is_friendly(node)]
+def _no_text(code: str, message: str, advice: str = "", at: Place = (1, 1)) -> CompositeError:
+    """The refusal of a text that is not even syntax, or not of the form that is asked for."""
+    return refusal("", (Fault(None, code, message, advice).at(*at),))
 
 
 _FRIENDLY_MODULES = {"__future__", "agentkit", "collections.abc", "typing", "typing_extensions"}
@@ -471,16 +471,6 @@ def _stray(node: ast.stmt) -> Fault:
     return Fault(node, "not_one_function", f"{what} is beside the function")
 
 
-def only_expression(tree: ast.Module | SourceProblem) -> ast.expr | SourceProblem:
-    """The one expression that a text is."""
-    if isinstance(tree, SourceProblem):
-        return tree
-    if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
-        return tree.body[0].value
-    advice = "Write one expression, such as `amount > 0 and currency == 'EUR'`."
-    return Fault(None, "syntax", "the text is not one expression", advice).at(1, 1)
-
-
 def docstring_of(function: Function) -> str | None:
     """The docstring as written, with its indentation; None when there is none.
 
@@ -493,20 +483,25 @@ def docstring_of(function: Function) -> str | None:
     return None
 
 
-def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProblem:
-    """The syntax of a text, or why it has none."""
+def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module:
+    """The syntax of a text.
+
+    Raises:
+        CompositeError: It has none, or is beyond the limits.
+    """
     size = len(text)
     if size <= limits.source_bytes and not text.isascii():
         size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
         what = f"the text has {size} bytes, more than {limits.source_bytes}"
-        return Fault(None, "too_large", what).at(1, 1)
+        raise _no_text("too_large", what)
     for offset, char in enumerate(text if not text.isascii() or "\0" in text else ""):
         if char == "\0" or "\ud800" <= char <= "\udfff":
             before = text[:offset]
             what = f"the character {char!r} is not allowed in a text"
-            found = Fault(None, "syntax", what, "Delete it, or write the whole character.")
-            return found.at(before.count("\n") + 1, offset - before.rfind("\n"))
+            advice = "Delete it, or write the whole character."
+            at = before.count("\n") + 1, offset - before.rfind("\n")
+            raise _no_text("syntax", what, advice, at)
     try:
         if not _MAY_WARN.search(text):
             return _tree(text)
@@ -514,13 +509,12 @@ def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProble
             warnings.simplefilter("ignore")
             return _tree(text)
     except SyntaxError as error:
-        return _syntax_problem(error)
+        raise _syntax_problem(error) from None
     except (RecursionError, MemoryError):
         what = "the text is nested too deeply for Python's parser"
-        advice = "Assign inner parts to variables first."
-        return Fault(None, "too_large", what, advice).at(1, 1)
+        raise _no_text("too_large", what, "Assign inner parts to variables first.") from None
     except ValueError as error:  # null bytes and the like, in older versions of Python
-        return Fault(None, "syntax", str(error)).at(1, 1)
+        raise _no_text("syntax", str(error)) from None
 
 
 def _tree(text: str) -> ast.Module:
@@ -538,7 +532,7 @@ def _tree(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-def _syntax_problem(error: SyntaxError) -> SourceProblem:
+def _syntax_problem(error: SyntaxError) -> CompositeError:
     reason = error.msg or "invalid syntax"
     code = "syntax"
     advice = "Correct the syntax; the text must be one Python function."
@@ -551,5 +545,6 @@ def _syntax_problem(error: SyntaxError) -> SourceProblem:
         advice = "Indent each block by four spaces, and start `def` at the left."
     line = (error.text or "").strip()
     quoted = f" in `{line[:80]}`" if line else ""
-    found = Fault(None, code, f"Python cannot read this: {reason}{quoted}", advice)
-    return found.at(max(error.lineno or 1, 1), max(error.offset or 1, 1))
+    what = f"Python cannot read this: {reason}{quoted}"
+    at = max(error.lineno or 1, 1), max(error.offset or 1, 1)
+    return _no_text(code, what, advice, at)

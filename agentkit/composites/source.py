@@ -88,7 +88,7 @@ def compose(
     parsed = parse(source, tools_by_name(tools), limits=limits)
     faults: list[Fault] = []
     options = _read_decorators(parsed, faults)
-    return definition_of(parsed, options, faults, limits=limits, reference=reference)
+    return Composer(parsed, options, faults).definition(limits, reference)
 
 
 def join_effects(effects: Iterable[Effects]) -> Effects:
@@ -116,34 +116,17 @@ def join_effects(effects: Iterable[Effects]) -> Effects:
     return Effects(**{name: joined(name) for name in names})
 
 
-def definition_of(
-    parsed: ParsedSource,
-    options: DefinitionOptions,
-    faults: Iterable[Fault] = (),
-    *,
-    limits: CompositeLimits | None = None,
-    reference: str = "",
-) -> ToolDefinition:
-    """The definition of a text that was read.
+class Composer:
+    """One text on its way to a definition; faults are collected, and raised together.
 
     Args:
         parsed: The text.
         options: What its decorator says.
         faults: What is wrong with the decorator.
-        limits: Caps on each condition.
-        reference: Where the text came from.
-
-    Raises:
-        CompositeError: The text does not fit its children, or says what a definition cannot hold.
     """
-    return _Composer(parsed, options, faults).definition(limits, reference)
-
-
-class _Composer:
-    """One text on its way to a definition; faults are collected, and raised together."""
 
     def __init__(
-        self, parsed: ParsedSource, options: DefinitionOptions, faults: Iterable[Fault]
+        self, parsed: ParsedSource, options: DefinitionOptions, faults: Iterable[Fault] = ()
     ) -> None:
         self._parsed = parsed
         self._options = options
@@ -151,7 +134,16 @@ class _Composer:
         self._annotations = self._read_annotations()
 
     def definition(self, limits: CompositeLimits | None, reference: str) -> ToolDefinition:
-        """The definition, when nothing is wrong with the text."""
+        """The definition, when nothing is wrong with the text.
+
+        Args:
+            limits: Caps on each condition.
+            reference: Where the text came from.
+
+        Raises:
+            CompositeError: The text does not fit its children, or says what a definition cannot
+                hold.
+        """
         self._faults += self._condition_faults(limits)
         self._raise_faults()
         read = self._read(reference)

@@ -37,8 +37,9 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 KEY_LABEL = "key"
 REQUEST_LABEL = "request_id"
+WITNESS = "witness"
 """Labels of a run behind ``agentkit serve``: the name of the key that was shown, where there are
-keys, and the id of the request."""
+keys; the id of the request; and the key once more where several clients ask."""
 
 ANONYMOUS = "anonymous"
 """The label ``user`` of a served run where neither the request nor a key names somebody."""
@@ -256,9 +257,11 @@ def _as_judged(episode: Episode, verdict: Verdict | None) -> Episode:
     return replace(episode, verdict=verdict, diagnosis=episode.diagnosis if same else None)
 
 
-def served_by(metadata: Mapping[str, str]) -> str:
-    """Whose key a run behind a server came with; empty for a run of the program's own.
+def witness(metadata: Mapping[str, str]) -> str:
+    """Which client of a server with several a run came from; empty where users can be told apart.
 
-    Without keys all runs of a server are of one client, whatever users it names.
+    The one client of a server is the application in front of it, which knows its users. Of several
+    clients each could name users as it likes, and without keys anybody could.
     """
-    return metadata.get(KEY_LABEL, ANONYMOUS if REQUEST_LABEL in metadata else "")
+    keyless = REQUEST_LABEL in metadata and KEY_LABEL not in metadata
+    return metadata.get(WITNESS, ANONYMOUS if keyless else "")

@@ -269,7 +269,6 @@ def load_tasks(
     *,
     tools: Iterable[Tool] = (),
     environment: EnvironmentFactory | None = None,
-    name: str = "",
 ) -> Benchmark:
     """Read tasks; ``docs/evaluation.md`` shows the form of a line.
 
@@ -281,7 +280,6 @@ def load_tasks(
         environment: Creates the world of a task, with the tools in it, instead of ``tools``. It is
             called once for every task while reading, to know the tools and to find tasks whose
             ``start`` it does not take.
-        name: The benchmark's name; the file's by default.
 
     Returns:
         The tasks in the order of the file. Rows that cannot be asked or judged are left out, with
@@ -310,7 +308,7 @@ def load_tasks(
     if environment is None and any(tool.is_bound for tool in given):
         environment = with_tools(given)
     return Benchmark(
-        name=name or path.name.removesuffix(".gz").removesuffix(".jsonl"),
+        name=path.name.removesuffix(".gz").removesuffix(".jsonl"),
         tasks=tuple(reader.tasks),
         definitions=tuple(reader.definitions.values()),
         environment=environment,

@@ -154,6 +154,7 @@ def create_app(
         keys=keys,
         takes_approvals=client_approval,
         deps_factory=deps_factory,
+        has_clients=len(set(keys.names if keys else ()).difference(approvers)) > 1,
     )
     feedback = FeedbackEndpoint(store=agent.store, queue=agent.queue, bodies=bodies)
     model = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "agentkit"}

@@ -108,6 +108,7 @@ class ChatCompletions:
         keys: Who may use it, for per-client limits.
         takes_approvals: Whether clients may say that a call which needs approval may run.
         deps_factory: Creates the deps of a run from Starlette's request.
+        has_clients: Whether several keys ask, beside those that only approve.
     """
 
     agent: Agent
@@ -119,6 +120,7 @@ class ChatCompletions:
     keys: Keys | None
     takes_approvals: bool
     deps_factory: DepsFactory | None = None
+    has_clients: bool = False
 
     def __post_init__(self) -> None:
         self._places = Slots(
@@ -187,7 +189,9 @@ class ChatCompletions:
                 return await continued_work(
                     chat_request, exchange, store, takes_approvals=self.takes_approvals
                 )
-            work = new_work(chat_request, exchange, keeps=store is not None)
+            work = new_work(
+                chat_request, exchange, keeps=store is not None, has_clients=self.has_clients
+            )
             if chat_request.follows is None or store is None:
                 return work
             session_id = await asyncio.to_thread(

@@ -26,6 +26,7 @@ from agentkit.episodes.labels import (
     ANONYMOUS,
     KEY_LABEL,
     REQUEST_LABEL,
+    WITNESS,
     is_extra_record,
     is_imported,
 )
@@ -126,7 +127,9 @@ class Work:
         )
 
 
-def new_work(chat_request: Asked, exchange: Exchange, *, keeps: bool) -> Work:
+def new_work(
+    chat_request: Asked, exchange: Exchange, *, keeps: bool, has_clients: bool = False
+) -> Work:
     """A new run for a user message.
 
     Whatever the client leaves out, the episode names a user: requests of one person must not count
@@ -136,6 +139,7 @@ def new_work(chat_request: Asked, exchange: Exchange, *, keeps: bool) -> Work:
         chat_request: The request.
         exchange: The request.
         keeps: Whether there is a store for conversations.
+        has_clients: Whether several keys ask, each of which could name users as it likes.
     """
     labels = dict(chat_request.labels)
     if not name_key(labels.get("user", "")):
@@ -143,6 +147,7 @@ def new_work(chat_request: Asked, exchange: Exchange, *, keeps: bool) -> Work:
     labels[REQUEST_LABEL] = exchange.request_id
     if exchange.key:
         labels[KEY_LABEL] = exchange.key
+        labels |= {WITNESS: exchange.key} if has_clients else {}
     episode_id = new_episode_id()
     if keeps and chat_request.is_followable and not chat_request.session:
         chat_request = replace(chat_request, session=f"{_UNNAMED}{episode_id}")

@@ -50,7 +50,7 @@ async def test_an_answer_comes_whole(client, make_app, served, store, keys):
     (episode,) = store.select()
     assert answer.id == f"chatcmpl-{episode.episode_id}"
     assert answer.model_extra["agentkit"]["episode_id"] == episode.episode_id
-    named = {"user": "shop", "key": "shop"}
+    named = {"user": "shop", "key": "shop", "witness": "shop"}  # two keys may ask
     assert episode.metadata == named | {"request_id": answer._request_id}
 
 
@@ -476,6 +476,16 @@ async def test_a_user_is_named_whatever_a_client_leaves_out(make_app, talk, body
             await client.post(URL, json=body("Hi", user="ann", metadata={"user": "bob"}))
     users = [(one.metadata["user"], one.metadata.get("client.user")) for one in store.select()]
     assert users[::-1] == [("shop", None), ("ann", "bob"), ("anonymous", None), ("ann", "bob")]
+
+
+async def test_users_of_the_only_application_are_witnesses(make_app, talk, body, store, keys):
+    """One key beside those that only approve knows its users; of several each is one witness."""
+    for app in (make_app(keys=keys, approvers=["desk"]), make_app(keys=keys)):
+        async with talk(app, KEY) as client:
+            await client.post(URL, json=body("Hi", user="ann", metadata={"witness": "bob"}))
+    newest, first = store.select()
+    assert "witness" not in first.metadata
+    assert newest.metadata["witness"] == "shop"
 
 
 @pytest.mark.parametrize("user", ["", "   ", "\u200b", "\u200b \u200b", "\u00a0\u061c\t"])

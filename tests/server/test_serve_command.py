@@ -196,9 +196,6 @@ def open_clerk(name):
 MAIN = "from agentkit.cli.main import main; main()"
 
 
-KEYS = ("sk-0123456789abcdef", "sk-fedcba9876543210")
-
-
 @pytest.fixture
 def bank(tmp_path, monkeypatch):
     """A folder with the bank's tool and a model that reads the schema; gives the store's URL."""
@@ -219,7 +216,7 @@ def served(bank, tmp_path):
 
     @asynccontextmanager
     async def run(*options):
-        (tmp_path / "keys").write_text("".join(f"shop{at}={key}\n" for at, key in enumerate(KEYS)))
+        (tmp_path / "keys").write_text(f"shop={KEY}\n")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", MAIN, "serve", "--model", "clerk:a", "--tools", "bank.py"),
             *("--port", "0", "--store", bank, "--refresh", "0.1", "--keys-from", "keys", *options),
@@ -236,7 +233,7 @@ def served(bank, tmp_path):
         try:
             greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
             url = re.search(r"at (http://\S+)/v1", greeting)[1]
-            with OpenAI(base_url=f"{url}/v1", api_key=KEYS[0], max_retries=0) as client:
+            with OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
                 yield client
         finally:
             if process.returncode is None:
@@ -254,9 +251,8 @@ def evolve(store_url, *options):
 
 
 def ask(client, months=50, session=None):
-    """The answer to a customer of one of the shops who wants a loan over so many months."""
-    headers = {"Authorization": f"Bearer {KEYS[months % 2]}"}  # one key is one witness
-    headers |= {} if session is None else {"X-Session-Id": session}
+    """The answer to a customer of the shop who wants a loan over so many months."""
+    headers = {} if session is None else {"X-Session-Id": session}
     return client.chat.completions.create(
         model="agent",
         messages=[{"role": "user", "content": f"A loan of 4800 euro over {months} months"}],

@@ -12,6 +12,5 @@ from .checks import (
 )
 from .provider_rules import (
     PROVIDER_RULES as PROVIDER_RULES,
-    PROVIDERS as PROVIDERS,
     ProviderRule as ProviderRule,
 )

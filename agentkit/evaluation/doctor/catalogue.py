@@ -29,8 +29,7 @@ from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names, is_extra_record
 from agentkit.library import Library
 from agentkit.messages import ToolResult
-from agentkit.retrieval.cards import TokenCounter, estimate_tokens, first_sentence, schema_text
-from agentkit.retrieval.retriever import Retriever
+from agentkit.retrieval.cards import estimate_tokens, first_sentence, schema_text
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
@@ -197,20 +196,14 @@ class Catalogue:
     Attributes:
         library: The tools, in name order; where several entries of a file claim one name, the
             later ones are called ``name__2``, ``name__3`` here.
-        retriever: The retriever for the check for confused pairs; None for the default one.
         usage: What the stored episodes say of each tool; None without episodes.
-        providers: Names of the providers whose rules are checked.
-        count_tokens: Counts the tokens of a text.
         only: The tools to report on; None for all. The others still matter, as near duplicates.
         progress: Called with how many of how many tools the longest check, for confused pairs,
             has searched for.
     """
 
     library: Library
-    retriever: Retriever | None = None
     usage: ToolUsage | None = None
-    providers: tuple[str, ...] = ()
-    count_tokens: TokenCounter = estimate_tokens
     only: frozenset[str] | None = None
     progress: Callable[[int, int], None] | None = None
 
@@ -220,17 +213,11 @@ class Catalogue:
         definitions: Iterable[ToolDefinition],
         *,
         episodes: Iterable[Episode] | None = None,
-        retriever: Retriever | None = None,
-        providers: Sequence[str] = (),
-        count_tokens: TokenCounter = estimate_tokens,
     ) -> Catalogue:
         """A catalogue of definitions in any order; the order changes nothing that is found."""
         return cls(
             library=Library(_distinct(definitions)),
-            retriever=retriever,
             usage=None if episodes is None else usage_of(episodes),
-            providers=tuple(providers),
-            count_tokens=count_tokens,
         )
 
     @cached_property
@@ -243,7 +230,7 @@ class Catalogue:
     @cached_property
     def tokens(self) -> Mapping[str, int]:
         """The prompt tokens of each tool's full schema, for all tools of the library."""
-        return {d.name: self.cost(d) for d in self.library.definitions}
+        return {d.name: estimate_tokens(schema_text(d)) for d in self.library.definitions}
 
     @cached_property
     def alike(self) -> tuple[DuplicateGroup, ...]:
@@ -259,10 +246,6 @@ class Catalogue:
             if not group.are_siblings
             for name in group.tools
         }
-
-    def cost(self, definition: ToolDefinition) -> int:
-        """Prompt tokens of offering a tool."""
-        return self.count_tokens(schema_text(definition))
 
 
 def given_name(definition: ToolDefinition) -> str:

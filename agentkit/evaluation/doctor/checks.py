@@ -38,7 +38,7 @@ from agentkit.evaluation.doctor.schemas import (
     type_names,
 )
 from agentkit.messages import JsonObject
-from agentkit.retrieval.cards import first_sentence
+from agentkit.retrieval.cards import estimate_tokens, first_sentence
 from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.words import STOP_WORDS, terms
 from agentkit.tools.definition import ToolDefinition
@@ -203,19 +203,19 @@ def _silent(part: Part) -> str:
 
 def _poor_texts(catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Finding]:
     """Echoes of names, placeholders, texts that warn of their tool, and texts over a length."""
-    text, cost = definition.text.strip(), catalogue.count_tokens
+    text = definition.text.strip()
     opening = first_sentence(text)
     if text and _BROKEN.search(opening):
         what, tokens = f"it says {quoted(opening)}", catalogue.tokens[definition.name]
         yield _about(definition, "says_broken", what, "summary", tokens=tokens)
     if text and (verdict := _verdict(text, definition.name)):
-        yield _about(definition, *verdict, "summary", tokens=cost(text))
+        yield _about(definition, *verdict, "summary", tokens=estimate_tokens(text))
     texts = definition.description.parameters
     empty = [path for path, one in texts.items() if _PLACEHOLDER.fullmatch(one.strip() or "x")]
     if empty:
         what = listed([f"{path} {quoted(texts[path], longest=40)}" for path in empty])
         places = (f"parameters.{path}" for path in empty)
-        tokens = sum(cost(texts[path]) for path in empty)
+        tokens = sum(estimate_tokens(texts[path]) for path in empty)
         yield _about(definition, "placeholder", what, *places, tokens=tokens)
 
 
@@ -406,9 +406,7 @@ def _requests(
 async def _losses(
     catalogue: Catalogue, requests: Mapping[str, Sequence[str]]
 ) -> dict[str, list[_Loss]]:
-    retriever = catalogue.retriever or CascadeRetriever(
-        shortlist=_LOOKED_AT, offer=1, token_budget=10**9
-    )
+    retriever = CascadeRetriever(shortlist=_LOOKED_AT, offer=1, token_budget=10**9)
     losses: dict[str, list[_Loss]] = {}
     for number, (name, queries) in enumerate(requests.items(), start=1):
         own = catalogue.duplicates.get(name, frozenset((name,)))
@@ -513,19 +511,15 @@ class Checkup:
         for found in groups.values():
             yield found[0].kind, tuple(found)
 
-    def to_json(self, *, limit: int | None = None) -> dict[str, Any]:
-        """The checkup as a JSON object, without the definitions.
-
-        Args:
-            limit: Most findings of a kind; None for all.
-        """
+    def to_json(self) -> dict[str, Any]:
+        """The checkup as a JSON object, without the definitions."""
         groups = [found for _, found in self.grouped()]
         return {
             "tools": len(self.weights),
             "tokens": self.tokens,
             "weights": [{"tool": name, "tokens": n} for name, n in self.weights.items()],
             "counts": {found[0].kind.code: len(found) for found in groups},
-            "findings": [one.to_json() for found in groups for one in found[:limit]],
+            "findings": [one.to_json() for found in groups for one in found],
         }
 
 

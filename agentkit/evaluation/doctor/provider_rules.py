@@ -25,7 +25,7 @@ class ProviderRule:
     """One rule of one provider.
 
     Attributes:
-        provider: The provider; ``openai-strict`` is OpenAI with ``strict: true``.
+        provider: The provider.
         kind: What breaking it is called, how bad it is and what to do.
         search: Finds what breaks it.
         source: Where it is written.
@@ -38,7 +38,6 @@ class ProviderRule:
 
 
 _OPENAI_FUNCTIONS = "https://platform.openai.com/docs/api-reference/chat/create, FunctionObject"
-_OPENAI_STRICT = "https://platform.openai.com/docs/guides/structured-outputs, Supported schemas"
 _OPENAI_ROOT = "https://github.com/langchain-ai/langchainjs/issues/9804"
 _OPENAI_ITEMS = "https://github.com/streamnative/streamnative-mcp-server/issues/26"
 _CLAUDE_TOOLS = "https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools"
@@ -52,11 +51,6 @@ _GEMINI_SCHEMA = "https://ai.google.dev/api/caching#Schema"
 _GEMINI_TYPE = "https://github.com/zed-industries/zed/issues/53919"
 _GEMINI_ITEMS = "https://github.com/NousResearch/hermes-agent/pull/69924"
 
-_STRICT_REFUSED_TEXT = """
-allOf oneOf not dependentRequired dependentSchemas if then else patternProperties
-unevaluatedProperties propertyNames prefixItems
-"""
-_STRICT_REFUSED = frozenset(_STRICT_REFUSED_TEXT.split())
 _GEMINI_KEYWORDS_TEXT = """
 type format title description nullable enum maxItems minItems properties required
 minProperties maxProperties minLength maxLength pattern example anyOf propertyOrdering
@@ -112,20 +106,6 @@ def _array_without_items(part: Part) -> str | None:
     return "array" if "array" in type_names(part.schema) and "items" not in part.schema else None
 
 
-def _strict_keyword(part: Part) -> str | None:
-    found = sorted(part.schema.keys() & _STRICT_REFUSED)
-    return listed(found) if found else None
-
-
-def _strict_open_object(part: Part) -> str | None:
-    if "object" not in type_names(part.schema):
-        return None
-    if part.schema.get("additionalProperties") not in (None, False):
-        return "additionalProperties"
-    is_open = part.role != "root" and not part.schema.keys() & {"properties", "anyOf", "$ref"}
-    return "object without properties" if is_open else None
-
-
 def _gemini_keyword(part: Part) -> str | None:
     found = sorted(part.schema.keys() - GEMINI_KEYWORDS)
     return listed(found) if found else None
@@ -166,29 +146,18 @@ PROVIDER_RULES: tuple[ProviderRule, ...] = (
     _rule("gemini", "refused_array", _part_is(_array_without_items), _GEMINI_ITEMS),
     _rule("gemini", "refused_keyword", _part_is(_gemini_keyword), _GEMINI_SCHEMA),
     _rule("gemini", "refused_type", _part_is(_gemini_type), _GEMINI_TYPE),
-    _rule("openai-strict", "refused_keyword", _part_is(_strict_keyword), _OPENAI_STRICT),
-    _rule("openai-strict", "refused_object", _part_is(_strict_open_object), _OPENAI_STRICT),
 )
-"""Every rule. Optional parameters and missing ``additionalProperties: false`` are not faults for
-strict mode: a client can add both without changing what the tool means."""
+"""Every rule."""
 
 REFUSALS: tuple[Kind, ...] = tuple(dict.fromkeys(rule.kind for rule in PROVIDER_RULES))
 """The kinds the rules can find."""
 
-PROVIDERS: tuple[str, ...] = tuple(dict.fromkeys(rule.provider for rule in PROVIDER_RULES))
-"""Whose rules are known; ``openai-strict`` is OpenAI with ``strict: true``."""
-
-DEFAULT_PROVIDERS: tuple[str, ...] = ("openai", "anthropic", "gemini")
-"""Whose rules are checked when none is named."""
-
 
 def refused(catalogue: Catalogue) -> Iterator[Finding]:
-    """Every rule of the providers asked for, on every tool; a fault that several share is one."""
-    providers = catalogue.providers or DEFAULT_PROVIDERS
+    """Every rule, on every tool; a fault that several rules share is one finding."""
     by_kind: dict[str, list[ProviderRule]] = {}
     for rule in PROVIDER_RULES:
-        if rule.provider in providers:
-            by_kind.setdefault(rule.kind.code, []).append(rule)
+        by_kind.setdefault(rule.kind.code, []).append(rule)
     wire_names = WireNames(catalogue.library.tools)
     for definition in catalogue.definitions:
         for rules in by_kind.values():

@@ -293,7 +293,7 @@ def report_markdown(report: EvaluationReport) -> str:
     if report.examples:
         lines += ["## Examples", "", *_examples(report)]
     if report.command:
-        lines += ["## How to repeat", "", *fenced(report.command)]
+        lines += ["## How to repeat", "", *_fenced(report.command)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -359,7 +359,7 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{line}{pad}{fence}" if line else "(nothing)"
 
 
-def fenced(text: str, language: str = "bash") -> Iterator[str]:
+def _fenced(text: str) -> Iterator[str]:
     """The lines of a block of code, in a fence of more back ticks than it holds."""
     fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))
-    yield from (f"{fence}{language}", text, fence)
+    yield from (f"{fence}bash", text, fence)

@@ -66,12 +66,12 @@ def shown_value(value: Any, limit: int = MOST) -> str:
     return shown(text, limit)
 
 
-def shown_call(call: ToolCall, limit: int = MOST) -> str:
+def shown_call(call: ToolCall) -> str:
     """A call as it would be written in Python: ``tool(name=value)``."""
     if call.malformed is not None:
-        return shown(f"{call.name}({call.malformed[:_LONGEST_READ]})", limit)
-    arguments = (f"{name}={shown_value(value, limit)}" for name, value in call.arguments.items())
-    return shown(f"{call.name}({', '.join(arguments)})", limit)
+        return shown(f"{call.name}({call.malformed[:_LONGEST_READ]})")
+    arguments = (f"{name}={shown_value(value)}" for name, value in call.arguments.items())
+    return shown(f"{call.name}({', '.join(arguments)})")
 
 
 LABELS: Mapping[FailureLabel, str] = {

@@ -48,7 +48,6 @@ def faulty(
     reason: str,
     *,
     metrics: Mapping[str, float] | None = None,
-    details: JsonObject | None = None,
 ) -> Verdict:
     """A verdict that says nothing about the agent, and why.
 
@@ -57,7 +56,6 @@ def faulty(
         fault: Whether the reference or the verifier is broken.
         reason: What is wrong with it, in a sentence.
         metrics: Further numbers, by name, such as what a judge cost.
-        details: Anything else to keep, as JSON data.
     """
     return Verdict(
         passed=False,
@@ -65,7 +63,6 @@ def faulty(
         verifier=verifier,
         fault=fault,
         metrics=metrics or {},
-        details=details or {},
     )
 
 

@@ -15,7 +15,7 @@ from agentkit.composites.contracts import RuleChecker
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import CONVERSATION, served_by
+from agentkit.episodes.labels import CONVERSATION, witness
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
@@ -169,7 +169,7 @@ def _observed(
         ("session", episode.metadata.get(CONVERSATION, "")),
         ("episode", episode.metadata.get(CONVERSATION, "")),
         ("user", name_key(episode.metadata.get("user", ""))),
-        ("key", served_by(episode.metadata)),
+        ("key", witness(episode.metadata)),
     )
     return ObservedCall(
         episode_id=episode.episode_id,

@@ -610,9 +610,10 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
         ([{"metadata": {"user": user}} for user in ("eve", " Eve ")], "proposed"),
         ([{"metadata": {"user": user}} for user in ("eve", "ann")], "validated"),
         ([{}, {}], "validated"),
-        ([{"metadata": {"user": user, "key": "shop"}} for user in ("eve", "ann")], "proposed"),
+        ([{"metadata": {"user": user, "key": "shop"}} for user in ("eve", "ann")], "validated"),
+        ([{"metadata": {"user": user, "witness": "shop"}} for user in ("eve", "ann")], "proposed"),
         ([{"metadata": {"user": user, "request_id": user}} for user in ("eve", "ann")], "proposed"),
-        ([{"metadata": {"user": user, "key": user}} for user in ("eve", "ann")], "validated"),
+        ([{"metadata": {"user": user, "witness": user}} for user in ("eve", "ann")], "validated"),
     ],
 )
 async def test_two_calls_of_one_person_prove_nothing(make_episode, labels, state):

@@ -1,18 +1,13 @@
-"""Random programs do in our interpreter what CPython does with the same text.
-
-Each batch of programs is written into a file and imported as a real module; the children there are
-plain Python functions. Results (with their types), failures and the children's calls are compared.
-Where the language stops by design (its limits, lists updated in place, ``%`` on text, complex
-numbers) Python is not asked; these stops are counted and must be rare.
-
-``pytest tests/composites/fuzz --programs 20000 --first-seed 100000`` compares more.
-"""
+"""Random programs and random edits of their texts, compared with CPython."""
 
 from __future__ import annotations
 
 import json
+import tokenize
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from io import StringIO
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,6 +18,7 @@ from agentkit.composites import language as ir
 from agentkit.composites.composite import Composite, program_from_json, program_to_json
 from agentkit.composites.parser import parse
 from agentkit.composites.syntax import render
+from agentkit.errors import CompositeError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::SyntaxWarning"),  # such as None[0], a mistake on purpose
@@ -125,3 +121,71 @@ def test_programs_come_back_from_text_and_data(
                 report(random, {}, f"what is stored, or text, gives another program:\n{text}")
             )
     fail_with(found)
+
+
+SHARE = 3
+"""Every third program is mutated."""
+
+WORDS = (
+    *("x", "name", "items", "add", "len", "note", "label", "k", "_", "range", "data"),
+    *("if", "else", "for", "in", "not", "and", "or", "is", "None", "True", "return", "break"),
+    *("continue", "pass", "lambda", "await", "yield", "while", "del", "import", "elif", "async"),
+    *("+", "-", "*", "/", "//", "%", "**", "@", "<<", "|", "~", "==", "<", ">=", "=", "+=", ":="),
+    *("(", ")", "[", "]", "{", "}", ",", ":", ".", "*", "**", ";", "->", "..."),
+    *("0", "1", "1.5", "1j", "'a'", "b'a'", "f'{x}'", "f'{x!r}'", "''", "0x10", "1e400"),
+)
+
+
+def mutated_text(source: str, random: Random) -> str:
+    """The text with one or two tokens taken out, doubled, swapped, or replaced."""
+    tokens = list(tokenize.generate_tokens(StringIO(source).readline))
+    for _ in range(random.choice((1, 1, 2))):
+        place = random.randrange(8, len(tokens))  # behind the name of the function
+        other = random.randrange(8, len(tokens))
+        kind = tokens[place].type
+        choice = random.randrange(5)
+        if choice == 0:
+            del tokens[place]
+        elif choice == 1:
+            tokens.insert(place, tokens[place])
+        elif choice == 2:
+            tokens[place], tokens[other] = tokens[other], tokens[place]
+        elif choice == 3:
+            tokens[place] = tokens[other]
+        elif kind in {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING}:
+            word = random.choice(WORDS)
+            tokens[place] = tokenize.TokenInfo(kind, word, (0, 0), (0, 0), "")
+    try:
+        return tokenize.untokenize([(token.type, token.string) for token in tokens])
+    except (ValueError, IndexError):  # its indentation does not fit
+        return source
+
+
+def test_a_mutated_text_is_refused_or_means_what_it_says(
+    batch: Sequence[RandomProgram],
+    as_module: Callable[..., Any],
+    outcome_of: OutcomeOf,
+    counts: Counter[str],
+) -> None:
+    """Whatever our reader takes runs like the same text in CPython; the rest is refused."""
+    ours, theirs, found = ChildrenInUse(), ChildrenInUse(), []
+    for program in batch[::SHARE]:
+        source = mutated_text(program.source, Random(program.seed))
+        try:
+            parsed = parse(source, ours.tools)
+        except CompositeError as refused:
+            counts["mutated text refused"] += 1
+            found += [f"no advice: {refused}"] * (not all(p.advice for p in refused.problems))
+            continue
+        counts["mutated text taken"] += 1
+        composite = Composite(parsed.program, ours.by_name, name=parsed.name)
+        function = getattr(as_module(theirs.namespace, [source]), parsed.name)
+        for case in program.cases:
+            actual = outcome_of(ours, composite.run, case)
+            if actual.code in GUARDS or actual.code == "invalid_arguments":
+                continue
+            expected = outcome_of(theirs, function, **case)
+            if message := difference(expected, actual):
+                found.append(f"seed {program.seed}: {message}\narguments {case!r}\n{source}")
+    shown = "\n\n".join(found[:3])
+    assert not found, f"{len(found)} differences\n\n{shown}"
