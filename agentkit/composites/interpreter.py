@@ -67,21 +67,17 @@ class FrameLayout:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._places: dict[str, int] = {}
-        self.size = FIRST_SLOT
         for name in names:
             self.of(name)
 
+    @property
+    def size(self) -> int:
+        """How long the frame is by now."""
+        return FIRST_SLOT + len(self._places)
+
     def of(self, name: str) -> int:
         """The place of a variable, a new one for a name not seen before."""
-        place = self._places.get(name)
-        if place is None:
-            place = self._places[name] = self.fresh()
-        return place
-
-    def fresh(self) -> int:
-        """A place of no name."""
-        self.size += 1
-        return self.size - 1
+        return self._places.setdefault(name, self.size)
 
 
 class Lowering:

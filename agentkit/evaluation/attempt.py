@@ -189,18 +189,22 @@ def _gold_names(expects: Iterable[Expectation]) -> Iterator[str]:
 # --- the model ------------------------------------------------------------------------------------
 
 
-class RaisingModel:
-    """Passes requests on, and turns foreign exceptions into ``ModelError``.
+class WatchedModel:
+    """Passes requests on, and notes the state of the world before each turn.
 
-    Adapters of plugins let the exceptions of their clients through. One of these is an attempt that
-    the model failed, not the end of a run of thousands.
+    A turn begins when there are more results to read than before; rounds of refinement run no tool
+    and add none. Foreign exceptions, which adapters of plugins let through, become ``ModelError``:
+    one of these is an attempt that the model failed, not the end of a run of thousands.
 
     Args:
         model: Answers.
+        world: What its calls act on, if they run.
     """
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ChatModel, world: Environment | None) -> None:
         self._model = model
+        self._world = world
+        self._seen: dict[int, JsonObject] = {}
 
     @property
     def name(self) -> str:
@@ -213,6 +217,9 @@ class RaisingModel:
         Raises:
             ModelError: The model raised.
         """
+        results = sum(isinstance(message, ToolMessage) for message in request.messages)
+        if self._world is not None and results not in self._seen:
+            self._seen[results] = self._world.state()
         try:
             return await self._model.complete(request)
         except AgentKitError:
@@ -221,38 +228,9 @@ class RaisingModel:
             message = f"{self.name} raised {type(error).__name__}: {error}"
             raise ModelError(message) from error
 
-
-class WatchedModel:
-    """Passes requests on, and notes the state of the world before each turn.
-
-    A turn begins when there are more results to read than before; rounds of refinement run no tool
-    and add none.
-
-    Args:
-        model: Answers.
-        world: What its calls act on.
-    """
-
-    def __init__(self, model: ChatModel, world: Environment) -> None:
-        self._model = model
-        self._world = world
-        self._seen: dict[int, JsonObject] = {}
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        """The model's answer."""
-        results = sum(isinstance(message, ToolMessage) for message in request.messages)
-        if results not in self._seen:
-            self._seen[results] = self._world.state()
-        return await self._model.complete(request)
-
     def states(self) -> tuple[JsonObject, ...]:
-        """The state before each turn, and the one now."""
-        return (*self._seen.values(), self._world.state())
+        """The state before each turn, and the one now; none without a world."""
+        return () if self._world is None else (*self._seen.values(), self._world.state())
 
 
 STEPS_IN_AN_ENVIRONMENT = 21
@@ -385,7 +363,7 @@ class _Conversation:
         self._reference = make_world(runner.benchmark, self._task)
         self._said: Sequence[Message] | RunResult = self._task.history
         self._kept: list[Episode] = []
-        self._watcher: WatchedModel | None = None
+        self._watcher = WatchedModel(runner.model, self._world)
         self._pending: tuple[Recovery, ...] = ()
 
     async def run(self) -> AttemptResult:
@@ -407,13 +385,9 @@ class _Conversation:
         return AttemptResult(episodes=tuple(self._kept), is_finished=True)
 
     async def _answer(self, turn: UserTurn, stage: Stage) -> RunResult:
-        agent = self._agent(self._watched(RaisingModel(self._with.model)), stage)
+        self._watcher = WatchedModel(self._with.model, self._world)
+        agent = self._agent(self._watcher, stage)
         return await agent.run(turn.request, history=self._said)
-
-    def _watched(self, model: ChatModel) -> ChatModel:
-        """The model; in a world, one that notes what each turn found."""
-        self._watcher = None if self._world is None else WatchedModel(model, self._world)
-        return model if self._watcher is None else self._watcher
 
     def _agent(self, model: ChatModel, stage: Stage) -> Agent:
         settings = self._with.settings
@@ -452,7 +426,7 @@ class _Conversation:
             stage.library,
             verdict,
             pending=self._pending,
-            states=() if self._watcher is None else self._watcher.states(),
+            states=self._watcher.states(),
         )
         self._pending = diagnosis.pending
         self._kept.append(

@@ -176,6 +176,8 @@ def test_a_decorator_holds_constants_only(decorator: str, column: int) -> None:
         ("a > 0 and result > 0", "unknown_name"),
         ("add(a, 1) > 0", "unknown_tool"),
         ("", "syntax"),
+        ("a > 0\\na > 1", "syntax"),
+        ("a = 1", "syntax"),
     ],
 )
 def test_a_condition_is_read_when_it_is_composed(condition: str, code: str | None) -> None:

@@ -73,6 +73,8 @@ def test_descriptions_that_repeat_the_name(a_tool, codes, name, text, is_echo):
 def test_placeholders(a_tool, codes, text, is_placeholder):
     """What somebody meant to write later is told apart from what is written."""
     assert ("placeholder" in codes(a_tool("x1", text, GOOD))) == is_placeholder
+    parameters = {"city": {"type": "string", "description": text}}
+    assert ("placeholder" in codes(a_tool(properties=parameters))) == is_placeholder
 
 
 @pytest.mark.parametrize(
@@ -102,9 +104,10 @@ def test_tools_that_warn_of_themselves(a_tool, codes, text, is_broken):
         ("line\n\tindented\r\n", ()),
     ],
 )
-def test_invisible_characters(text, found):
+def test_invisible_characters(a_tool, codes, text, found):
     """Zero-width, direction, tag and control characters are found; scripts and emoji keep theirs."""
     assert invisible(text) == found
+    assert ("invisible" in codes(a_tool(text=f"Find a city. {text}"))) == bool(found)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_names_in_the_way(a_tool, look, names, code):
 def test_one_name_from_several_servers(a_tool, look):
     """Each gets a name of its own, and the finding says what they came in as."""
     tools = [a_tool("search", f"Search {what} by words.") for what in ("mails", "files", "songs")]
-    found = look(*tools, codes=["same_name"])
+    found = look(*tools, codes=NAMES)
     assert [one.tools for one in found] == [("search", "search__2", "search__3")]
     assert "'search'" in found[0].what
 
