@@ -6,10 +6,13 @@ import asyncio
 import contextvars
 import inspect
 import json
+import os
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeGuard, get_args, get_origin
 
 from agentkit.errors import UsageError
@@ -88,11 +91,12 @@ def contained(what: str) -> Iterator[None]:
 
 
 async def run_in_daemon_thread(function: Callable[[], T]) -> T:
-    """Await ``function`` in a daemon thread of its own.
+    """Await ``function`` in a daemon thread that nothing else uses meanwhile.
 
     ``asyncio.to_thread`` is not used because its pool is joined when the loop closes: one tool
     that hangs would keep the program from ending long after its timeout was reported. A thread
-    whose caller was cancelled is abandoned; its result is dropped.
+    whose caller was cancelled is abandoned; its result is dropped. Threads that are done serve
+    again for a while, which is cheaper than starting one for each call.
 
     Raises:
         BaseException: Whatever ``function`` raises, unchanged.
@@ -109,7 +113,7 @@ async def run_in_daemon_thread(function: Callable[[], T]) -> T:
         else:
             future.set_result(value)  # type: ignore[arg-type]  # no error means there is a value
 
-    def work() -> None:
+    def work(done: Callable[[], None]) -> None:
         value: T | None = None
         error: BaseException | None = None
         try:
@@ -121,11 +125,45 @@ async def run_in_daemon_thread(function: Callable[[], T]) -> T:
             error.__cause__ = raised
         except BaseException as raised:  # noqa: BLE001 - carried over to the awaiting task
             error = raised
+        done()
         if not loop.is_closed():
             _post(loop, lambda: deliver(value, error))
 
-    threading.Thread(target=work, name="agentkit-tool", daemon=True).start()
+    _hand_to_a_thread(work)
     return await future
+
+
+_Work: TypeAlias = Callable[[Callable[[], None]], None]
+_IDLE: deque[SimpleQueue[_Work]] = deque()
+"""The inboxes of threads that wait for work, the last one first."""
+_IDLE_SECONDS = 5.0
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)  # a child has none of these threads
+
+
+def _hand_to_a_thread(work: _Work) -> None:
+    try:
+        inbox = _IDLE.pop()
+    except IndexError:
+        inbox = SimpleQueue()
+        threading.Thread(target=_serve, args=(inbox,), name="agentkit-tool", daemon=True).start()
+    inbox.put(work)
+
+
+def _serve(inbox: SimpleQueue[_Work]) -> None:
+    """Work until there is none for a while."""
+    while True:
+        try:
+            work = inbox.get(timeout=_IDLE_SECONDS)
+        except Empty:
+            try:
+                _IDLE.remove(inbox)
+            except (ValueError, IndexError):  # somebody took it and is about to put work
+                continue
+            return
+        work(lambda: _IDLE.append(inbox))
+        del work  # and with it what the call held
 
 
 def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -273,7 +273,7 @@ def test_closing_ends_everything(own_store_url: str, raw: Raw) -> None:
     for use in (store.load, store.versions, store.events, store.select, store.check):  # type: ignore[attr-defined]
         with pytest.raises(StoreError, match="closed"):
             list(use())
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of tools may end meanwhile
     left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'closing_test'"
     deadline = time.monotonic() + LONG
     while raw(own_store_url).execute(left).fetchone() != (0,):
