@@ -300,14 +300,25 @@ def stands_for_rest(call: ToolCall) -> bool:
     return call.malformed is not None and call.malformed.startswith(_TOO_MANY)
 
 
-def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
+def normalize_response(
+    message: AssistantMessage, turns: Sequence[Turn], *, has_programs: bool = False
+) -> AssistantMessage:
     """The answer as the run goes on with it.
 
     Some servers number calls anew in each answer, but ids must be unique within a run. Arguments
     nested deeper than ``MAX_ARGUMENT_DEPTH`` become malformed.
+
+    Args:
+        message: The answer.
+        turns: The run so far.
+        has_programs: Whether models write programs. The calls of a program have its id, a dot and
+            a number, so no call of a model may have a dot in its own.
     """
     if not message.tool_calls:
         return message
+    if has_programs:
+        calls = (replace(one, call_id=one.call_id.replace(".", "_")) for one in message.tool_calls)
+        message = replace(message, tool_calls=tuple(calls))
     taken = {call.call_id for turn in turns for call in turn.message.tool_calls}
     suffixes: dict[str, int] = {}
     return replace(

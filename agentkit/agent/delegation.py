@@ -7,7 +7,7 @@ from typing import Any, Protocol, Unpack
 
 from agentkit.agent.session import RunStart
 from agentkit.agent.types import Limits, RunOptions, RunResult
-from agentkit.episodes.labels import CONVERSATION
+from agentkit.episodes.labels import CONVERSATION, KEY_LABEL, REQUEST_LABEL, WITNESS
 from agentkit.errors import RunError, ToolFailed
 from agentkit.library.library import Library
 from agentkit.tools.decorator import tool
@@ -22,7 +22,7 @@ HANDED_OVER_BY = "handed_over_by"
 """Label of an episode in which an agent took a conversation over: the name of the one before."""
 
 _DEEPEST = 8
-_SHARED_LABELS = ("user", "key")
+_SHARED_LABELS = ("user", KEY_LABEL, REQUEST_LABEL, WITNESS)
 """Labels that a run hands down: who asks. Others are of its own experiment or evaluation."""
 
 

@@ -503,7 +503,8 @@ class Run:
         message = response.message
         if self._agent.code_mode:
             message = agent_door.with_fenced_program(message, self._executor.tools.at_hand())
-        return replace(response, message=normalize_response(message, self._turns))
+        normal = normalize_response(message, self._turns, has_programs=self._agent.code_mode)
+        return replace(response, message=normal)
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
         """Ask once; the direct question is streamed where somebody listens."""

@@ -71,6 +71,11 @@ class Keys:
                 found = name
         return found
 
+    def proof(self, name: str) -> str:
+        """What changes with the key of that name, for sessions that began with it; else empty."""
+        digest = self._digests.get(name)
+        return "" if digest is None else hashlib.sha256(digest).hexdigest()[:32]
+
     @classmethod
     def from_environment(cls, variable: str) -> Keys:
         """Keys out of an environment variable: ``name=key`` pairs between commas or blanks.
@@ -110,6 +115,14 @@ class _FileKeys(Keys):
         self._looked_at = clock()
 
     def holder(self, presented: str) -> str | None:
+        self._look()
+        return super().holder(presented)
+
+    def proof(self, name: str) -> str:
+        self._look()
+        return super().proof(name)
+
+    def _look(self) -> None:
         now = self._clock()
         if now - self._looked_at >= _LOOK_EVERY_SECONDS:
             self._looked_at = now
@@ -118,7 +131,6 @@ class _FileKeys(Keys):
                     self._digests, self._stamp = self._read()
             except (OSError, UsageError) as error:
                 _LOG.warning("the keys stay as they were: %s", episodes.error_line(error))
-        return super().holder(presented)
 
     def _read(self) -> tuple[Digests, Stamp]:
         place = f"the key file {self._path}"

@@ -247,6 +247,23 @@ async def test_a_program_waits_for_a_person_and_goes_on(tools, log):
     assert last.output == "done"
 
 
+@pytest.mark.parametrize("plain", ["1.1", "1.2"])
+async def test_no_call_takes_the_id_of_a_programs_call(tools, log, plain):
+    """Whatever ids a model gives, each call that runs was shown and decided by itself."""
+    turn = [
+        *program("a = cancel(id=1)\nb = cancel(id=2)\nreturn b"),
+        ToolCall(call_id=plain, name="cancel", arguments={"id": 3}),
+    ]
+    asked = agent(tools, turn)
+    waiting = await asked.run("go")
+    shown = {call.call_id: call.arguments["id"] for call in waiting.deferred}
+    assert sorted(shown.values()) == [1, 3]
+    assert len(shown) == len(waiting.deferred)
+    result = await asked.resume(waiting, approvals={one: at == 3 for one, at in shown.items()})
+    assert log == [("cancel", 3)]
+    assert ("cancel", "denied") in inside(result)
+
+
 async def test_calls_before_a_wait_count_for_learned_rules(tools, log):
     """A rule that wants another call first sees what a program called before it waited."""
     find, book, cancel = tools

@@ -36,7 +36,7 @@ def store():
 
 def test_an_agent_answers_another_one(store):
     """Its answer is the result, its run an episode that names the one above and who asked."""
-    expert = Agent(ScriptedModel(["12 euros.", "12."]), name="billing", store=store)
+    expert = Agent(ScriptedModel(["12 euros.", "8.", "12."]), name="billing", store=store)
     result = desk(expert).run_sync("What does A17 cost?", metadata={"user": "ann", "task": "t1"})
     assert result.output == "12 euros."
     (child,) = store.select(EpisodeFilter(labels={"parent_run": result.episode.episode_id}))
@@ -44,6 +44,10 @@ def test_an_agent_answers_another_one(store):
     assert child.metadata["user"] == "ann"
     assert "task" not in child.metadata
     assert child.metadata["conversation"] == result.episode.episode_id
+    served = {"user": "ann", "key": "shop", "witness": "shop", "request_id": "r1"}
+    below = desk(expert).run_sync("And B2?", metadata=served)
+    (child,) = store.select(EpisodeFilter(labels={"parent_run": below.episode.episode_id}))
+    assert served.items() <= child.metadata.items()  # who asks stays one witness
     again = desk(expert, store=store).run_sync("Again?", session_id="s1")
     (second,) = store.select(EpisodeFilter(labels={"parent_run": again.episode.episode_id}))
     assert second.metadata["conversation"] == "s1"

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+_TEST = re.compile(r"`((?:plugins/[\w-]+/)?tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
 def test_every_line_names_a_test_that_exists(project_root: Path) -> None:

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentkit.episodes.replacing import replaced
+from agentkit.reading import open_plain, read_json
 
 if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
     from pydantic import BaseModel
 
 RecordT = TypeVar("RecordT", bound="BaseModel")
+
+
+_MOST_BYTES = 1_000_000
 
 
 class OAuthFile:
@@ -50,7 +54,8 @@ class OAuthFile:
 
     def _record(self) -> dict[str, Any]:
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            with open_plain(self._path) as file:  # a pipe would never end
+                found = read_json(file.read(_MOST_BYTES).decode())
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -58,6 +63,7 @@ class OAuthFile:
     def _put(self, name: str, value: BaseModel) -> None:
         record = {**self._record(), name: value.model_dump(mode="json", exclude_none=True)}
         with replaced(self._path) as draft:
+            draft.chmod(0o600)  # an old file may have been open to others
             draft.write_text(json.dumps(record), encoding="utf-8")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -33,6 +33,7 @@ def create_studio(
     *,
     access: Access,
     agents: Agents | None = None,
+    models: Sequence[str] = (),
     title: str = "agentkit",
     https: bool = False,
     prefix: str = "",
@@ -45,6 +46,8 @@ def create_studio(
         store: Where library and episodes are.
         access: Who may do what.
         agents: Makes the agents that answer in the playground; without it there is none.
+        models: Models that the playground may ask beside the project's. Choose with care: a model's
+            name can hold an address, to which the provider's key is sent.
         title: Name of the project.
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
@@ -60,6 +63,7 @@ def create_studio(
         store=store,
         access=access,
         agents=agents,
+        models=tuple(models),
         title=title,
         places=places,
     )
@@ -85,6 +89,7 @@ def create_studio(
                 SessionMiddleware,
                 secret_key=access.secret,
                 session_cookie="agentkit_studio",
+                path=f"{prefix.rstrip('/')}/",
                 same_site="strict",
                 https_only=https,
                 max_age=14 * 24 * 3600,

@@ -25,6 +25,7 @@ def studio(
     reviewer: tuple[str, ...] = (),
     operator: tuple[str, ...] = (),
     user_header: str = "",
+    also: tuple[str, ...] = (),
     prefix: str = "",
     https: bool = False,
     read_only: bool = False,
@@ -43,6 +44,7 @@ def studio(
         reviewer (NAME): A user who may decide on proposals; others only read.
         operator (NAME): A user who may do everything.
         user_header (HEADER): A header in which a proxy names the user. Only behind that proxy.
+        also (MODEL): A model that the playground may ask beside --model.
         prefix (PATH): The path at which a proxy mounts the studio, such as /studio.
         https: Send cookies over TLS only.
         read_only: Let nobody change anything.
@@ -88,6 +90,7 @@ def studio(
             store,
             access=access,
             agents=agent_at if options.targets else None,
+            models=also,
             https=https,
             prefix=prefix,
         )

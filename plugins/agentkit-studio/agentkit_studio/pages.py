@@ -123,6 +123,7 @@ class Studio:
         managed: Makes a manager of the same library with another policy.
         store: Where library and episodes are.
         agents: For the playground, and to go on with runs that wait; None for none.
+        models: Models that the playground may ask beside the project's.
         access: Who may do what.
         title: Name of the project.
         places: All addresses.
@@ -133,6 +134,7 @@ class Studio:
     store: Store
     access: Access
     agents: Agents | None = None
+    models: Sequence[str] = ()
     title: str = "agentkit"
     places: Sequence[Place] = ()
     _made: dict[tuple[int | None, str], Agent[Any, Any]] = field(default_factory=dict)
@@ -144,6 +146,8 @@ class Studio:
         Raises:
             UsageError: The studio was started without tools, so there is none.
         """
+        if model and model not in self.models:
+            raise UsageError(f"the studio asks no model {model[:100]!r}; start it with --also")
         if self.agents is None:
             raise UsageError(
                 "the studio has no agent: start it with the agent's tools, "

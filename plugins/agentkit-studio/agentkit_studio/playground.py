@@ -50,6 +50,7 @@ def chat(asked: Asked) -> Page:
         "both": both,
         "has_agent": asked.studio.agents is not None,
         "longest": _LONGEST,
+        "models": asked.studio.models,
     }
     return Page(template="playground.html", section="playground", values=values)
 

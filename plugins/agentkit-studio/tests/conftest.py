@@ -117,6 +117,7 @@ def studio(store, talks):
             store,
             access=access,
             agents=agents,
+            models=["other"],
             prefix=prefix,
         )
         client = TestClient(app, follow_redirects=True)

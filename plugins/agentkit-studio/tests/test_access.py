@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit.errors import UsageError
+from agentkit.server.keys import Keys
 from agentkit_studio import Access
 
 from .conftest import KEYS
@@ -97,11 +98,32 @@ def test_a_proxy_names_users(store, studio):
     assert "rita" in page.text
 
 
+def test_a_name_that_was_sent_twice_is_nobodys(studio):
+    """A proxy that appends its header to a forged one lets nobody in."""
+    client = studio("", keys=None, user_header="X-Remote-User", roles={"olga": "operator"})
+    twice = [("x-remote-user", "olga"), ("x-remote-user", "vera")]
+    assert client.get("/", headers=twice).status_code == 403
+
+
+def test_a_session_ends_with_its_key(studio, tmp_path):
+    """Taken away or changed in the file, it is a stranger's at once."""
+    path, now = tmp_path / "keys", [0.0]
+    for after in ("vera=key-of-vera-0123456789\n", "olga=another-key-0123456789\n"):
+        path.write_text("".join(f"{name}={key}\n" for name, key in KEYS.items()))
+        client = studio("olga", keys=Keys.from_file(path, clock=lambda: now[0]))
+        assert client.get("/").url.path == "/"
+        path.write_text(after)
+        now[0] += 2
+        assert client.get("/").url.path == "/login"
+
+
 def test_it_works_behind_a_prefix(studio, proposal_id):
-    """Whether or not the proxy takes the prefix off, links carry it."""
+    """Whether or not the proxy takes the prefix off, links and the cookie carry it."""
     client = studio("vera", prefix="/tools/studio")
-    for path in ("/tools/studio/", "/"):
-        page = client.get(path)
+    [cookie] = client.cookies.jar
+    assert cookie.path == "/tools/studio/"
+    for path in ("/tools/studio/", "/"):  # the browser asks for the first one in both cases
+        page = client.get(path, headers={"cookie": f"{cookie.name}={cookie.value}"})
         assert f'href="/tools/studio/inbox/{proposal_id}"' in page.text
     assert client.get("/tools/studio/static/studio.css").status_code == 200
 

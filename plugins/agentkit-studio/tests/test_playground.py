@@ -52,6 +52,17 @@ def test_a_version_and_a_model_can_be_chosen(studio, say, act, manager, proposal
     assert f"<option>{newest}</option>" in page
 
 
+def test_only_named_models_are_asked(studio, say, store, csrf):
+    """A model's name may hold an address, and a provider's key would go there."""
+    client = studio()
+    records = say(client, "hi", model="other")
+    assert store.get(records[-1]["run"]).model == "other"
+    form = {"text": "hi", "model": "openai-compatible:m@http://127.0.0.1:9", "csrf": csrf(client)}
+    refused = client.post("/playground/say", data=form)
+    assert refused.status_code == 409
+    assert "asks no model" in refused.text
+
+
 def test_a_failing_model_is_told_as_a_line(studio, say):
     """The page goes on."""
     records = say(studio(), "fail")

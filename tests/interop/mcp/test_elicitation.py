@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.shared.auth import OAuthToken
 
 from agentkit import Agent, Library, open_store, tool
 from agentkit.agent import Approval
@@ -234,6 +236,12 @@ async def test_a_server_behind_oauth_is_called_with_a_token(listening, tmp_path)
 async def test_tokens_that_cannot_be_read_are_fetched_again(tmp_path):
     """A damaged file is no reason to stop: it holds nothing that cannot be had again."""
     path = tmp_path / "orders.json"
-    path.write_text("{half")
-    assert await OAuthFile(path).get_tokens() is None
+    for text in ("{half", "[" * 100_000, "[]", '{"tokens": 3}'):
+        path.write_text(text)
+        assert await OAuthFile(path).get_tokens() is None
+    path.chmod(0o644)
+    await OAuthFile(path).set_tokens(OAuthToken(access_token="t"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    os.mkfifo(tmp_path / "pipe")
+    assert await OAuthFile(tmp_path / "pipe").get_tokens() is None
     assert await OAuthFile(tmp_path / "absent.json").get_client_info() is None
