@@ -229,9 +229,13 @@ class _Given:
         return is_whole or is_asked or any(map(self._says_word, _WORD.findall(folded(text))))
 
     def may_spell(self, part: Any) -> bool:
-        """Whether a text may stand in the arguments letter by letter, in an unknown code."""
+        """Whether a text may stand in the arguments letter by letter, in an unknown code.
+
+        The few letters of values such as ``1st`` say nothing to a model, and any number has room
+        for them.
+        """
         letters = sum(map(str.isalpha, str(part)))
-        return 0 < letters <= self.coded
+        return _FEWEST_SPELLED <= letters <= self.coded
 
     def has_number(self, written: str) -> bool:
         """Whether a number stands in the arguments or in the request, whatever its sign."""
@@ -243,6 +247,9 @@ class _Given:
             return self.has_number(word)
         return word in self.words or word in self.asked_words or all(_covered(word, self.runs))
 
+
+_FEWEST_SPELLED = 4
+"""Letters of the shortest text that is looked for in codes that are not known."""
 
 _MARKED = re.compile(r"\\|%[0-9a-fA-F]{2}|&#?\w+;|=[0-9A-Fa-f]{2}")
 """Marks of texts in which single letters are written by numbers or names."""

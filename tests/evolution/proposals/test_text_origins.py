@@ -557,6 +557,20 @@ async def test_what_the_code_says_itself_is_learned(make_episode, says, way):
     assert (record.state, record.candidate.specification.rules) == ("validated", (OWN[says],))
 
 
+async def test_a_number_among_the_arguments_spells_no_short_values(make_episode):
+    """A year has room for two letters, which say nothing: the tool's own ``1st`` is learned."""
+    text = "!unit must be one of '1st', '2nd', got "
+    episodes = [
+        make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=f"{one} of it")
+        for at, one in enumerate(("quarter_2018", "third_2019"))
+    ]
+    [record] = await submitted_echoing(tool(), episodes)
+    assert (record.state, record.candidate.specification.rules) == (
+        "validated",
+        (OneOf(parameter="unit", values=("1st", "2nd")),),
+    )
+
+
 @pytest.mark.parametrize("way", [*sorted(SPELLED), *CODES])
 async def test_what_arguments_may_spell_in_some_code_waits(make_episode, way):
     """Whatever the code: a word for which the arguments have room is not the tool's alone."""
