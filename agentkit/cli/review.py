@@ -177,7 +177,7 @@ def approve(
         proposal_id = manager.ledger.find(which).proposal_id
         before = manager.served
         manager.approve(proposal_id, person=person(), reason=reason)
-        _move_on(manager, proposal_id)
+        manager.advance_until(proposal_id)
         return _outcome(manager, proposal_id, before)
 
 
@@ -241,16 +241,8 @@ def canary(
         record = manager.ledger.find(which)
         if "person" in record.awaits:
             manager.approve(record.proposal_id, person=person(), reason=reason)
-        _move_on(manager, record.proposal_id, until="canary")
+        manager.advance_until(record.proposal_id, "canary")
         return _outcome(manager, record.proposal_id, before)
-
-
-def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -> None:
-    """Stage by stage, as far as it goes."""
-    while manager.ledger.proposals[proposal_id].state != until:
-        [outcome] = manager.advance(proposal_id)
-        if not outcome.has_moved:
-            return
 
 
 def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:

@@ -84,11 +84,6 @@ def plain_here(path: str, flags: int, mode: int = 0o666) -> int:
     return only_plain(path, flags, mode, extra=_NO_FOLLOW)
 
 
-def for_owner_here(path: str, flags: int) -> int:
-    """``for_owner`` for a plain file in a folder of ours."""
-    return plain_here(path, flags, 0o600)
-
-
 def first_stray(folder: Path) -> tuple[Path, str] | None:
     """What is not a plain file in a folder of ours, and what it is: itself, or directly in it.
 

@@ -46,7 +46,7 @@ from agentkit.evolution.learning import (
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.lifecycle import LifecycleContext, ProposalOutcome
-from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
+from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
     LibraryState,
@@ -564,6 +564,22 @@ class ToolManager:
         """
         wanted = self._open() if proposal_id is None else (proposal_id,)
         return tuple(_waited(partial(self._advance, one)) for one in wanted)
+
+    def advance_until(self, proposal_id: str, state: ProposalState = "active") -> None:
+        """Bring one proposal on, stage by stage, up to a state or as far as it goes.
+
+        Args:
+            proposal_id: Which.
+            state: Where to stop.
+
+        Raises:
+            UsageError: As for ``advance``.
+            StoreError: As for ``advance``.
+        """
+        while self.ledger.proposals[proposal_id].state != state:
+            [outcome] = self.advance(proposal_id)
+            if not outcome.has_moved:
+                return
 
     async def advance_async(self, proposal_id: str | None = None) -> tuple[ProposalOutcome, ...]:
         """As ``advance``, where an event loop runs."""

@@ -252,7 +252,10 @@ class Reader:
         Raises:
             RequestError: It cannot be answered as it is.
         """
-        record = parsed_object(body)
+        return self.read_record(parsed_object(body), session)
+
+    def read_record(self, record: dict[str, Any], session: str | None) -> Asked:
+        """The request that a JSON object is; arguments and errors are those of ``read``."""
         if session is not None:
             record["session_id"] = session
         messages = record.get("messages")

@@ -62,7 +62,7 @@ class ResponsesReader:
         chat |= {n: record[n] for n in _AS_IN_CHAT_WHEN_NOT_NONE if record.get(n) is not None}
         chat["messages"] = _messages(record)
         chat["response_format"] = _format(record.get("text"))
-        asked = self.reader.read(json.dumps(chat).encode(), session or _conversation(record))
+        asked = self.reader.read_record(chat, session or _conversation(record))
         if follows and not asked.answers and len(asked.messages) > 1:
             message = (
                 "the server keeps the conversation of previous_response_id: send the new user "

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.first_release import TABLES
 from support.store_conformance import ServedStoreConformance
 
 from agentkit import open_store
@@ -88,30 +89,16 @@ class TestDirectoryStoreOfJson(ToolStoreConformance):
         return f"dir:{tmp_path / 'library'}?format=json"
 
 
-OLDEST_SHAPE = """
-CREATE TABLE [_sqlite_migrations] (
-    [id] INTEGER PRIMARY KEY, [migration_set] TEXT, [name] TEXT, [applied_at] TEXT
-);
-CREATE UNIQUE INDEX [idx__sqlite_migrations_migration_set_name]
-    ON [_sqlite_migrations] ([migration_set], [name]);
-INSERT INTO _sqlite_migrations VALUES (1, 'agentkit', 'm0001_tool_tables', '2026-03-02 10:00:00+00:00');
-CREATE TABLE definitions (digest TEXT PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL);
-CREATE TABLE versions (
-    version INTEGER PRIMARY KEY, proposal_id TEXT NOT NULL UNIQUE, author TEXT NOT NULL,
-    reason TEXT NOT NULL, evidence TEXT NOT NULL, created_at TEXT NOT NULL
-);
-CREATE TABLE revisions (
-    version INTEGER NOT NULL REFERENCES versions, tool_name TEXT NOT NULL,
-    digest TEXT REFERENCES definitions, origin TEXT, since INTEGER NOT NULL,
-    place INTEGER NOT NULL, PRIMARY KEY (tool_name, version)
-);
-INSERT INTO definitions VALUES (
+OLDEST_SHAPE = (
+    TABLES
+    + """INSERT INTO definitions VALUES (
     'DIGEST', 'ping',
     '{"format":1,"name":"ping","signature":{"parameters":{"type":"object","properties":{}}}}'
 );
 INSERT INTO versions VALUES (1, 'first', 'Ada', 'import', '["e1"]', '2026-03-02T10:00:00+00:00');
 INSERT INTO revisions VALUES (1, 'ping', 'DIGEST', '{"kind":"function"}', 1, 0);
 """
+)
 """What the first release made, frozen."""
 
 PING = "22bbda25fb5f9a911dc33e59955a7724fe19e8fb89049681a86549142a6314a6"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.first_release import TABLES
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn
@@ -152,26 +153,7 @@ def test_whoever_makes_the_tables_keeps_its_lock_on_the_file(tmp_path):
         assert list(store.load().tools) == ["first", "second", "third"]
 
 
-AFTER_0001 = """
-CREATE TABLE [_sqlite_migrations] (
-    [id] INTEGER PRIMARY KEY, [migration_set] TEXT, [name] TEXT, [applied_at] TEXT
-);
-CREATE UNIQUE INDEX [idx__sqlite_migrations_migration_set_name]
-    ON [_sqlite_migrations] ([migration_set], [name]);
-INSERT INTO _sqlite_migrations VALUES (1, 'agentkit', 'm0001_tool_tables', '2026-03-02 10:00:00+00:00');
-CREATE TABLE definitions (digest TEXT PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL);
-CREATE TABLE versions (
-    version INTEGER PRIMARY KEY, proposal_id TEXT NOT NULL UNIQUE, author TEXT NOT NULL,
-    reason TEXT NOT NULL, evidence TEXT NOT NULL, created_at TEXT NOT NULL
-);
-CREATE TABLE revisions (
-    version INTEGER NOT NULL REFERENCES versions, tool_name TEXT NOT NULL,
-    digest TEXT REFERENCES definitions, origin TEXT, since INTEGER NOT NULL,
-    place INTEGER NOT NULL, PRIMARY KEY (tool_name, version)
-);
-"""
-
-SHAPES = {"blank": "", "after 0001": AFTER_0001}
+SHAPES = {"blank": "", "after 0001": TABLES}
 
 
 @pytest.fixture

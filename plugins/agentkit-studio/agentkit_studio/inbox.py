@@ -171,7 +171,7 @@ def approve(asked: Asked) -> Goto:
     manager, which = asked.studio.manager, asked.path["proposal_id"]
     manager.refresh()
     manager.approve(which, person=author(asked), reason=typed_reason(asked))
-    _move_on(manager, which, until="active")
+    manager.advance_until(which)
     return _back(asked, manager)
 
 
@@ -198,7 +198,7 @@ def canary(asked: Asked) -> Goto:
     record = manager.ledger.find(asked.path["proposal_id"])
     if record.awaits:
         manager.approve(record.proposal_id, person=author(asked), reason=typed_reason(asked))
-    _move_on(manager, record.proposal_id, until="canary")
+    manager.advance_until(record.proposal_id, "canary")
     asked.studio.manager.refresh()
     return _back(asked, asked.studio.manager)
 
@@ -209,14 +209,6 @@ def take_back(asked: Asked) -> Goto:
     manager.refresh()
     manager.roll_back(which, reason=typed_reason(asked), author=author(asked))
     return _back(asked, manager)
-
-
-def _move_on(manager: ToolManager, proposal_id: str, *, until: str) -> None:
-    """Stage by stage, as far as it goes."""
-    while manager.ledger.proposals[proposal_id].state != until:
-        [outcome] = manager.advance(proposal_id)
-        if not outcome.has_moved:
-            return
 
 
 def author(asked: Asked) -> Author:
