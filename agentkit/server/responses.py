@@ -178,6 +178,7 @@ class ResponseWriter:
     _items: list[dict[str, Any]] = field(default_factory=list)
     _number: int = 2  # after the two events of the opening
     _open: str = ""
+    _pieces: list[str] = field(default_factory=list)  # of the text of the item that is open
 
     def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
         """The answer as one JSON object."""
@@ -195,13 +196,13 @@ class ResponseWriter:
         """Events with text."""
         begun = b"" if self._open == "message" else self._begin("message")
         text = text.lstrip("\n") if begun else text
-        self._items[-1]["content"][0]["text"] += text
+        self._pieces.append(text)
         return begun + self._delta("response.output_text.delta", text, {"logprobs": []})
 
     def thought(self, text: str) -> bytes:
         """Events with reasoning."""
         begun = b"" if self._open == "reasoning" else self._begin("reasoning")
-        self._items[-1]["content"][0]["text"] += text
+        self._pieces.append(text)
         return begun + self._delta("response.reasoning_text.delta", text)
 
     def progress(self, tool: str, text: str) -> bytes:
@@ -228,6 +229,7 @@ class ResponseWriter:
 
     def failing(self, error: RequestError) -> bytes:
         """The last event of a stream that broke."""
+        self._join_text()
         failed = self._response("failed")
         failed["error"] = {"code": error.code, "message": error.message}
         return self._event("response.failed", {"response": failed})
@@ -237,7 +239,7 @@ class ResponseWriter:
         closed = self._close()
         item = self._message("", "in_progress") if kind == "message" else self._reasoning()
         self._items.append(item)
-        self._open = kind
+        self._open, self._pieces = kind, []
         place = {"output_index": len(self._items) - 1}
         part = {**place, "item_id": item["id"], "content_index": 0, "part": item["content"][0]}
         return (
@@ -249,6 +251,7 @@ class ResponseWriter:
     def _close(self) -> bytes:
         if not self._open:
             return b""
+        self._join_text()
         item = self._items[-1]
         item["status"] = "completed"
         part = item["content"][0]
@@ -262,6 +265,11 @@ class ResponseWriter:
             + self._event("response.content_part.done", {**content, "part": part})
             + self._event("response.output_item.done", {**place, "item": item})
         )
+
+    def _join_text(self) -> None:
+        """Put the text that was sent into its item."""
+        if self._open:
+            self._items[-1]["content"][0]["text"] = "".join(self._pieces)
 
     def _delta(self, kind: str, text: str, further: Mapping[str, Any] | None = None) -> bytes:
         place = {"item_id": self._items[-1]["id"], "output_index": len(self._items) - 1}

@@ -168,6 +168,10 @@ async def test_a_model_that_fails_ends_the_answer(client, make_app, served, stre
                         await sdk.responses.create(model="agent", input="Hi")
                     return
                 events = await sdk.responses.create(model="agent", input="Hi", stream=True)
-                last = [event async for event in events][-1]
+                found = [event async for event in events]
+    last = found[-1]
     assert last.type == "response.failed"
     assert last.response.error.code == "model_failed"
+    said = [one.delta for one in found if one.type == "response.output_text.delta"]
+    assert last.response.output_text == "".join(said)
+    assert said
