@@ -50,9 +50,8 @@ from agentkit.evolution.proposal import (
     Suggestion,
     UnreadableProposal,
 )
-from agentkit.library.directory.store import folder_of
 from agentkit.library.library import Library
-from agentkit.library.opening import file_of
+from agentkit.library.opening import file_of, folder_of
 from agentkit.models.base import SEARCH_TOOL
 
 
