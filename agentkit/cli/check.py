@@ -23,10 +23,10 @@ from agentkit.evaluation.results.texts import shown
 from agentkit.library import Library, Store
 from agentkit.library.chain import KEY_VARIABLE, event_digests, key_texts, read_verifier
 from agentkit.library.checking import StoreCheck, check_store
-from agentkit.library.directory.store import DirectoryStore, folder_of
+from agentkit.library.directory.store import DirectoryStore
 from agentkit.library.events import LibraryEvent
 from agentkit.library.memory import MemoryStore
-from agentkit.library.opening import file_of, open_to_read
+from agentkit.library.opening import file_of, folder_of, open_to_read
 from agentkit.library.pins import library_faults, pin_faults
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural

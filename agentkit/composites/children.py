@@ -14,6 +14,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic, time_ns
 from types import CoroutineType
 from typing import Any, TypeAlias
@@ -35,6 +36,7 @@ from agentkit.composites.guards import (
     run_error,
 )
 from agentkit.composites.language import Call
+from agentkit.composites.waiting import run_waiting, waited
 from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
 from agentkit.tools.invocation import (
@@ -52,13 +54,16 @@ from agentkit.tools.validation import ArgumentValidator
 Place: TypeAlias = tuple[int, ...]
 """A call's place in program order."""
 
+Begin: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Any]]
+
 
 class Child:
     """A tool that a composite calls.
 
     Attributes:
         needs_event_loop: Whether it can only be called by waiting for it.
-        is_read_only: Whether it is known to change nothing.
+        overlaps: Whether calls of it may run beside others: it is waited for, and is known to
+            change nothing.
     """
 
     def __init__(self, tool: Tool, composite: Any = None) -> None:
@@ -74,7 +79,7 @@ class Child:
             or (composite is None and bool(effects.reads or effects.open_world))
             or (composite is not None and composite.needs_event_loop)
         )
-        self.is_read_only = effects.is_read_only
+        self.overlaps = self.needs_event_loop and effects.is_read_only
         self._is_validated = composite is None and bool(touches_world)
         self._validator = ArgumentValidator(tool.definition)
         self._conditions = Conditions(tool.definition)
@@ -85,7 +90,10 @@ class Child:
 
     def lower(self, node: Call, arguments: Sequence[Evaluate]) -> Evaluate:
         """A closure that calls the child and gives its result."""
-        gather, function = gathering(node, arguments), self._function
+        if self.needs_event_loop and (self._composite is None or self._tool.timeout_seconds):
+            begin = self.beginning(node, arguments)
+            return lambda frame: waited(begin(frame))
+        gather, function = _gathering(node, arguments), self._function
         is_plain = self._composite is None and not self._is_validated and self._rules is None
         is_plain = is_plain and not self._tool.converts
 
@@ -119,11 +127,20 @@ class Child:
 
     # --- a call that is waited for ----------------------------------------------------------------
 
-    def begin(self, frame: Frame, node: Call, arguments: JsonObject) -> Coroutine[Any, Any, Any]:
-        """Count a call and take its place in program order; the coroutine gives the result."""
-        _pay(frame, node, arguments)
-        place = () if frame[ORDER] is None else next(frame[ORDER])
-        return self._answer(frame, node, arguments, place)
+    def beginning(self, node: Call, arguments: Sequence[Evaluate]) -> Begin:
+        """A closure that counts a call and takes its place in program order.
+
+        The coroutine that it makes gives the result.
+        """
+        gather = _gathering(node, arguments)
+
+        def begin(frame: Frame) -> Coroutine[Any, Any, Any]:
+            values = gather(frame)
+            _pay(frame, node, values)
+            place = () if frame[ORDER] is None else next(frame[ORDER])
+            return self._answer(frame, node, values, place)
+
+        return begin
 
     async def _answer(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
         if frame[ORDER] is None:
@@ -136,14 +153,13 @@ class Child:
         """The child's result; a permit is held only while a function runs, never in a queue."""
         arguments = self._prepared(frame, node, arguments)
         if self._composite is not None:
-            return await self._in_time(self._entered(frame, arguments, place), frame, node)
+            enter = partial(
+                self._composite.enter, arguments, frame[METER], frame[ACTIVATION], place
+            )
+            return await self._in_time(run_waiting(enter), frame, node)
         async with frame[METER].permits:
             result = await self._in_time(self._function_answer(frame, node, arguments), frame, node)
         return result if type(result) in SCALARS else _adopted(frame, node, result)
-
-    async def _entered(self, frame: Frame, arguments: JsonObject, place: Place) -> Any:
-        entered = self._composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
-        return await entered if self._composite.needs_event_loop else entered
 
     async def _in_time(self, work: Coroutine[Any, Any, Any], frame: Frame, node: Call) -> Any:
         """The outcome of the work, unless it takes longer than the child's own timeout."""
@@ -240,7 +256,7 @@ class Child:
                 )
 
 
-def gathering(node: Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], dict[str, Any]]:
+def _gathering(node: Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], dict[str, Any]]:
     """A closure that evaluates the arguments of a call in order, by name."""
     named = tuple(
         (given.name, value) for given, value in zip(node.arguments, arguments, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import count
 from typing import Any, NoReturn, TypeAlias
 
@@ -34,7 +34,7 @@ from agentkit.composites.problems import (
     refusal,
 )
 from agentkit.composites.syntax import render
-from agentkit.composites.waiting import WaitingLowering
+from agentkit.composites.waiting import run_waiting
 from agentkit.errors import CompositeError, DefinitionError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -270,11 +270,7 @@ class Composite:
         """
         parameters = self.program.parameters
         slots = FrameLayout(parameter.name for parameter in parameters)
-        body: Callable[[Frame], Any]
-        if self.needs_event_loop:
-            body = WaitingLowering(slots, self._children).program(self.program.body)
-        else:
-            body = Lowering(slots, self._children).block(self.program.body)
+        body = Lowering(slots, self._children).block(self.program.body)
         template: Frame = [_MISSING] * slots.size
         template[ORDER] = None
         for parameter in parameters:
@@ -332,7 +328,7 @@ class Composite:
         timeout = asyncio.timeout(self.limits.deadline_seconds)
         try:
             async with timeout:
-                return await self._begin(arguments, meter, activation, ())
+                return await run_waiting(partial(self._begin, arguments, meter, activation, ()))
         except TimeoutError as error:
             if not timeout.expired():
                 raise
@@ -343,7 +339,7 @@ class Composite:
     def enter(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
     ) -> Any:
-        """Run inside the run of another composite, on its meter; an awaitable when it waits."""
+        """Run inside the run of another composite, on its meter."""
         path = (*caller.path, self.name)
         if len(path) > max(meter.limits.nesting, 1):
             what = f"composites in composites, more than {meter.limits.nesting} levels deep"
@@ -363,7 +359,7 @@ class Composite:
     def _begin(
         self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
     ) -> Any:
-        """Check the preconditions of a run, and run it; an awaitable when children are awaited."""
+        """Check the preconditions of a run, run it, and check the postconditions."""
         body, places, template = self._lowered
         frame = template.copy()
         frame[METER] = meter
@@ -380,23 +376,12 @@ class Composite:
                     self._refuse_arguments(activation, f"missing required argument {name!r}")
         if activation.checks_itself and self._conditions is not None:
             raise_violation(self._conditions.before(arguments, path=activation.path))
-        if self.needs_event_loop:
-            return self._wait(frame, arguments)
         try:
             body(frame)
         except RecursionError as error:
-            _refuse_depth(activation, error)
-        return self._end(frame, arguments)
-
-    async def _wait(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
-        try:
-            await self._lowered[0](frame)
-        except RecursionError as error:
-            _refuse_depth(frame[ACTIVATION], error)
-        return self._end(frame, arguments)
-
-    def _end(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
-        result, activation = frame[RESULT], frame[ACTIVATION]
+            message = "composites and expressions are nested too deeply for Python's stack"
+            raise run_error(activation.path, None, "nesting", message) from error
+        result = frame[RESULT]
         if activation.checks_itself and self._conditions is not None:
             raise_violation(self._conditions.after(arguments, result, path=activation.path))
         return result
@@ -416,11 +401,6 @@ class Composite:
         parameters = ", ".join(self._lowered[1]) or "none"
         what = f"{what}; its parameters are: {parameters}"
         raise run_error(activation.path, None, "invalid_arguments", what)
-
-
-def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
-    message = "composites and expressions are nested too deeply for Python's stack"
-    raise run_error(activation.path, None, "nesting", message) from error
 
 
 def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.functions import FUNCTIONS, iterable, method_of, text_of
@@ -35,13 +35,12 @@ from agentkit.composites.guards import (
     slice_of,
 )
 from agentkit.composites.problems import refusal
+from agentkit.composites.waiting import side_by_side, waited
 from agentkit.errors import SourceProblem, UsageError
 
 Bind: TypeAlias = Callable[[Frame, Any], None]
 Signal: TypeAlias = str | None
 Run: TypeAlias = Callable[[Frame], Signal]
-
-Made = TypeVar("Made")
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 
@@ -79,6 +78,10 @@ class FrameLayout:
         """The place of a variable, a new one for a name not seen before."""
         return self._places.setdefault(name, self.size)
 
+    def hidden(self) -> int:
+        """A place that no variable has."""
+        return self.of(f"({self.size})")
+
 
 class Lowering:
     """Lowers one program over one frame layout.
@@ -100,14 +103,52 @@ class Lowering:
         return _EXPRESSIONS[type(node)](self, node)
 
     def all(self, nodes: Iterable[ir.Expression]) -> tuple[Evaluate, ...]:
-        """The closures of several expressions."""
+        """The closures of several expressions, not all of which need be evaluated."""
         return tuple(self.lower(node) for node in nodes)
+
+    def operands(self, nodes: Iterable[ir.Expression]) -> tuple[Evaluate, ...]:
+        """The closures of expressions that are evaluated one after the other, all of them.
+
+        Calls next to each other may run side by side: the first one then runs all of them.
+        """
+        made: list[Evaluate] = []
+        for overlap, group in groupby(nodes, self._overlaps):
+            calls: list[Any] = list(group)
+            if not overlap or len(calls) == 1:
+                made += map(self.lower, calls)
+                continue
+            places = [self.slots.hidden() for _ in calls]
+            made.append(_first(self._together(calls, places), places[0]))
+            made += map(itemgetter, places[1:])
+        return tuple(made)
+
+    def _overlaps(self, node: object) -> bool:
+        """Whether a call may run beside others: it changes nothing, nor do its arguments."""
+        if not isinstance(node, ir.Call) or node.child not in self._children:
+            return False
+        is_alone = not any(ir.calls(argument) for argument in node.arguments)
+        return is_alone and bool(self._children[node.child].overlaps)
+
+    def _together(self, calls: Sequence[ir.Call], places: Sequence[int]) -> Run:
+        """A closure that makes calls side by side, and puts their results in these places."""
+        begins = []
+        for call in calls:
+            self.nodes += 1
+            values = self.operands(argument.value for argument in call.arguments)
+            begins.append(self._children[call.child].beginning(call, values))
+
+        def run(frame: Frame) -> None:
+            results = waited(side_by_side(begin(frame) for begin in begins))
+            for place, result in zip(places, results, strict=True):
+                frame[place] = result
+
+        return run
 
     def call(self, node: ir.Call) -> Evaluate:
         """A call of a child; an expression that stands in no composite makes none."""
         if node.child not in self._children:
             raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
-        values = self.all(argument.value for argument in node.arguments)
+        values = self.operands(argument.value for argument in node.arguments)
         lowered: Evaluate = self._children[node.child].lower(node, values)
         return lowered
 
@@ -149,10 +190,20 @@ class Lowering:
 
     def block(self, block: ir.Block) -> Run:
         """Statements one after the other, paid for as a whole when the first one begins."""
-        steps, pay = self.counted(block, lambda: tuple(map(self.statement, block)))
+        outside, self.nodes = self.nodes, 0
+        steps = tuple(
+            self._overlapping(group) if len(group) > 1 else self.statement(group[0])
+            for group in self._grouped(block)
+        )
+        cost = 1 + len(block) + self.nodes
+        self.nodes = outside
+        place = next((found for found in map(_first_expression, block) if found), None)
 
         def run(frame: Frame) -> Signal:
-            pay(frame)
+            meter = frame[METER]
+            meter.fuel -= cost
+            if meter.fuel < 0:
+                fail(frame, place, meter.out_of_fuel())
             for step in steps:
                 signal = step(frame)
                 if signal is not None:
@@ -161,28 +212,58 @@ class Lowering:
 
         return run
 
-    def counted(self, block: ir.Block, make: Callable[[], Made]) -> tuple[Made, Run]:
-        """The result of ``make`` for a block, and a closure that charges for its nodes."""
-        outside, self.nodes = self.nodes, 0
-        made = make()
-        cost = 1 + len(block) + self.nodes
-        self.nodes = outside
-        place = next((found for found in map(first_expression, block) if found), None)
+    def _grouped(self, block: ir.Block) -> Iterator[list[ir.Statement]]:
+        """The statements one by one, and as a group those whose calls may run side by side."""
+        group: list[ir.Statement] = []
+        assigned: set[str] = set()
+        for node in block:
+            call, reads = (
+                _call_of(node),
+                {one.name for one in ir.walk(node) if type(one) is ir.Name},
+            )
+            overlaps = self._overlaps(call)
+            if group and not (overlaps and assigned.isdisjoint(reads)):
+                yield group
+                group, assigned = [], set()
+            if overlaps:
+                group.append(node)
+                assigned.update(node.targets if isinstance(node, ir.Assign) else ())
+            else:
+                yield [node]
+        if group:
+            yield group
 
-        def pay(frame: Frame) -> None:
-            meter = frame[METER]
-            meter.fuel -= cost
-            if meter.fuel < 0:
-                fail(frame, place, meter.out_of_fuel())
-
-        return made, pay
+    def _overlapping(self, group: Sequence[ir.Statement]) -> Run:
+        places = [
+            self.slots.of(node.targets[0]) if isinstance(node, ir.Assign) else self.slots.hidden()
+            for node in group
+        ]
+        return self._together([call for node in group if (call := _call_of(node))], places)
 
     def statement(self, node: ir.Statement) -> Run:
         """One statement."""
         return _STATEMENTS[type(node)](self, node)
 
 
-def first_expression(node: ir.Statement) -> ir.Expression | None:
+def _call_of(node: ir.Statement) -> ir.Call | None:
+    """The call that a statement makes, alone or for one variable; None for another statement."""
+    match node:
+        case ir.Assign(targets=(_,), value=ir.Call() as call) | ir.Do(call=call):
+            return call
+    return None
+
+
+def _first(run: Run, place: int) -> Evaluate:
+    """The value that stands in a place once something was run."""
+
+    def value(frame: Frame) -> Any:
+        run(frame)
+        return frame[place]
+
+    return value
+
+
+def _first_expression(node: ir.Statement) -> ir.Expression | None:
     """The expression that a statement begins with: what it assigns, tests or runs over."""
     for part in ir.parts(node):
         if isinstance(part, ir.EXPRESSIONS):
@@ -218,7 +299,7 @@ def _name(lowering: Lowering, node: ir.Name) -> Evaluate:
 
 
 def _binary(lowering: Lowering, node: ir.Binary) -> Evaluate:
-    left, right = lowering.lower(node.left), lowering.lower(node.right)
+    left, right = lowering.operands((node.left, node.right))
     return _arithmetic(node, node.operator, left, right)
 
 
@@ -252,10 +333,10 @@ def _unary(lowering: Lowering, node: ir.Unary) -> Evaluate:
 
 
 def _compare(lowering: Lowering, node: ir.Compare) -> Evaluate:
-    operands = lowering.all(node.operands)
     if len(node.operators) == 1:
-        return _compare_two(node, node.operators[0], *operands)
-    steps = tuple(comparison(node, name) for name in node.operators)
+        return _compare_two(node, node.operators[0], *lowering.operands(node.operands))
+    operands = lowering.all(node.operands)
+    steps = tuple(_comparison(node, name) for name in node.operators)
 
     def run(frame: Frame) -> Any:
         left, value = operands[0](frame), True
@@ -270,7 +351,7 @@ def _compare(lowering: Lowering, node: ir.Compare) -> Evaluate:
     return run
 
 
-def comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bool]:
+def _comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bool]:
     """One comparison of two values."""
     operate = COMPARE[name]
 
@@ -285,7 +366,7 @@ def comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bo
 
 
 def _compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    compare, quick = comparison(node, name), _ORDERINGS.get(name)
+    compare, quick = _comparison(node, name), _ORDERINGS.get(name)
     if quick is None:
         return lambda frame: compare(frame, left(frame), right(frame))
 
@@ -326,28 +407,29 @@ def _conditional(lowering: Lowering, node: ir.Conditional) -> Evaluate:
 
 
 def _list_literal(lowering: Lowering, node: ir.ListLiteral) -> Evaluate:
-    items = lowering.all(node.items)
+    items = lowering.operands(node.items)
     return lambda frame: [item(frame) for item in items]
 
 
 def _tuple_literal(lowering: Lowering, node: ir.TupleLiteral) -> Evaluate:
-    items = lowering.all(node.items)
+    items = lowering.operands(node.items)
     return lambda frame: tuple([item(frame) for item in items])
 
 
 def _dict_literal(lowering: Lowering, node: ir.DictLiteral) -> Evaluate:
-    entries = tuple(zip(lowering.all(node.keys), lowering.all(node.values), strict=True))
+    parts = lowering.operands(chain.from_iterable(zip(node.keys, node.values, strict=True)))
+    entries = tuple(zip(parts[::2], parts[1::2], strict=True))
 
     def run(frame: Frame) -> Any:
         made: dict[Any, Any] = {}
         for key, value in [(key(frame), value(frame)) for key, value in entries]:
-            put(frame, node, made, key, value)
+            _put(frame, node, made, key, value)
         return made
 
     return run
 
 
-def put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value: Any) -> None:
+def _put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value: Any) -> None:
     """One entry of a dict that is being built."""
     try:
         if type(key) is not str:
@@ -358,7 +440,7 @@ def put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value
 
 
 def _index(lowering: Lowering, node: ir.Index) -> Evaluate:
-    value_of, index_of = lowering.lower(node.value), lowering.lower(node.index)
+    value_of, index_of = lowering.operands((node.value, node.index))
 
     def run(frame: Frame) -> Any:
         value, place = value_of(frame), index_of(frame)
@@ -375,7 +457,7 @@ def _index(lowering: Lowering, node: ir.Index) -> Evaluate:
 def _slice(lowering: Lowering, node: ir.Slice) -> Evaluate:
     absent = ir.Constant(value=None)
     bounds = (node.start or absent, node.stop or absent, node.step or absent)
-    return _applied(node, slice_of, lowering.all((node.value, *bounds)))
+    return _applied(node, slice_of, lowering.operands((node.value, *bounds)))
 
 
 def _applied(
@@ -398,7 +480,9 @@ def _builtin(lowering: Lowering, node: ir.Builtin) -> Evaluate:
     if function is None:  # of a program that nobody has checked
         message = f"there is no function `{node.function}`"
         raise refusal("", (SourceProblem(code="unknown_name", message=message, advice=""),))
-    arguments, positional = lowering.all(node.arguments), len(node.arguments)
+    positional = len(node.arguments)
+    values = [*node.arguments, *(keyword.value for keyword in node.keywords)]
+    arguments = lowering.operands(values)
     if not node.keywords:
         return _applied(node, function, arguments)
     names = tuple(keyword.name for keyword in node.keywords)
@@ -407,11 +491,11 @@ def _builtin(lowering: Lowering, node: ir.Builtin) -> Evaluate:
         keywords = dict(zip(names, values[positional:], strict=True))
         return function(meter, *values[:positional], **keywords)
 
-    return _applied(node, operate, arguments + lowering.all(k.value for k in node.keywords))
+    return _applied(node, operate, arguments)
 
 
 def _method(lowering: Lowering, node: ir.Method) -> Evaluate:
-    receiver, arguments = lowering.lower(node.receiver), lowering.all(node.arguments)
+    receiver, arguments = lowering.lower(node.receiver), lowering.operands(node.arguments)
 
     def run(frame: Frame) -> Any:
         value = receiver(frame)
@@ -434,7 +518,7 @@ def _format(lowering: Lowering, node: ir.Format) -> Evaluate:
         meter.make_text(sum(map(len, texts)))
         return "".join(texts)
 
-    return _applied(node, formatted, lowering.all(node.parts))
+    return _applied(node, formatted, lowering.operands(node.parts))
 
 
 # --- comprehensions -------------------------------------------------------------------------------
@@ -481,7 +565,7 @@ def _comprehension(lowering: Lowering, node: ir.Comprehension) -> Evaluate:
         most = frame[METER].limits.collection_items
         for _ in turns(frame, source(frame)):
             name = key(frame)
-            put(frame, node, made, name, element(frame))
+            _put(frame, node, made, name, element(frame))
             if len(made) > most:
                 fail(frame, node, frame[METER].too_many_items())
         return made

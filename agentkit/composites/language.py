@@ -7,10 +7,10 @@ order of arguments is the order of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from unicodedata import normalize
 
 if TYPE_CHECKING:
@@ -373,24 +373,6 @@ def operands(node: Expression) -> Iterator[Expression]:
     else:
         for part in parts(node):
             yield part.value if isinstance(part, Argument) else part  # type: ignore[misc]  # an expression holds expressions and arguments only
-
-
-def with_operands(node: Any, values: Sequence[Expression]) -> Any:
-    """An operation over other operands, given in the order of ``operands``."""
-    if isinstance(node, Comprehension):
-        return replace(node, source=values[0])
-    if isinstance(node, DictLiteral):
-        return replace(node, keys=tuple(values[::2]), values=tuple(values[1::2]))
-    left = iter(values)
-
-    def other(part: Any) -> Any:
-        if isinstance(part, tuple):
-            return tuple(map(other, part))
-        if isinstance(part, Argument):
-            return Argument(name=part.name, value=next(left))
-        return next(left) if isinstance(part, EXPRESSIONS) else part
-
-    return replace(node, **{name: other(getattr(node, name)) for name in _FIELDS[type(node)]})
 
 
 # --- words ----------------------------------------------------------------------------------------

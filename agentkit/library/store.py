@@ -301,10 +301,6 @@ class Pruning(Protocol):
         """Delete the episodes that break ``retention``, and say how much that was."""
         ...
 
-    def prunable(self, retention: Retention) -> EpisodeVolume:
-        """The size of what ``prune`` would delete now; nothing is deleted."""
-        ...
-
     def volume(self) -> EpisodeVolume:
         """The size of the stored episodes."""
         ...
@@ -335,7 +331,7 @@ class Checkable(Protocol):
 
 
 _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
-_CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
+_CAPABILITIES_OF_EPISODES = ("append_many", "prune", "volume")
 
 
 class ForwardingStore(ABC):

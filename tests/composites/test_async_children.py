@@ -10,7 +10,7 @@ import pytest
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.problems import CompositeLimits
-from agentkit.errors import CompositeError, CompositeRunError
+from agentkit.errors import CompositeRunError
 from agentkit.tools.decorator import tool
 
 Compile = Callable[..., Composite]
@@ -46,7 +46,7 @@ async def run_gated(
     [
         ("x = read('a')\ny = read('b')\nreturn [x, y]", "ab", ["a", "b"]),
         ("return [read('a') + read('b')]", "ab", ["ab"]),
-        ("return [read('a'), read('b'), {'k': read('c')}]", "abc", ["a", "b", {"k": "c"}]),
+        ("return {'k': read('a'), 'l': [read('b'), read('c')]}", "a", {"k": "a", "l": ["b", "c"]}),
         ("return f\"{read('a')}{read('b', after=k)}\"", "ab", "ab"),
     ],
 )
@@ -82,7 +82,7 @@ async def test_a_read_that_needs_another_waits_for_it(compiled: Compile, world: 
         ("return any(read(k) == 'a' for k in 'xab')", ["x", "a"]),
         ("return all(read(k) == 'a' for k in 'aba')", ["a", "b"]),
         ("return [read(k + '!') for k in 'ab' if read(k) == 'b']", ["a", "b", "b!"]),
-        ("return list(enumerate([read(k) for k in 'ab']))", ["a", "b"]),
+        ("return list(enumerate(read(k) for k in 'ab'))", ["a", "b"]),
         ("for k in 'abc':\n    if read(k) == 'b':\n        break\nreturn k_of", ["a", "b"]),
         ("for k in 'abc':\n    if read(k) == 'b':\n        return k\nreturn ''", ["a", "b"]),
         ("return [].get(read('a'))", []),
@@ -101,16 +101,6 @@ async def test_nothing_is_called_that_python_would_not_call(
     except CompositeRunError as error:
         assert error.code == "type_error"  # noqa: PT017 - some texts fail on purpose
     assert [entry.removeprefix("start ") for entry in world.log if "start" in entry] == calls
-
-
-async def test_an_awaited_generator_is_not_numbered(compiled: Compile, world: Any) -> None:
-    """``enumerate`` and ``zip`` take lists of what is awaited; the refusal says so."""
-    composite = compiled(
-        "def f():\n    return list(enumerate(read(k) for k in 'ab'))", *world.tools
-    )
-    with pytest.raises(CompositeError, match="Make it a list"):
-        await composite.run_async({})
-    assert world.log == []
 
 
 async def test_two_calls_in_the_same_words_have_two_results(compiled: Compile) -> None:
@@ -213,7 +203,7 @@ async def test_writes_never_overlap(compiled: Compile, world: Any, name: str) ->
     [
         ("[1 / a, write('w')]", []),
         ("[write('v'), 1 / a, write('w')]", ["write v", "wrote v"]),
-        ("sum(write(k) for k in ['v', 'w'])", ["write v", "wrote v", "write w", "wrote w"]),
+        ("sum(write(k) for k in ['v', 'w'])", ["write v", "wrote v"]),
         ("sum([read('bad'), write('w')])", ["start bad", "end bad"]),
         (
             "[read('r'), write('w'), read('s')]",

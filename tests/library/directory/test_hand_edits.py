@@ -6,12 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
 
-from agentkit.errors import StoreFormatError, UsageError
-from agentkit.tools.definition import Origin
+from agentkit.errors import StoreFormatError
 
 
 def test_an_untouched_folder_has_no_edits(workshop):
@@ -152,32 +150,6 @@ def test_a_new_file_in_the_way_of_a_commit_stays(workshop, make_tool):
     (edit,) = workshop.store.edits()
     assert (edit.name, edit.before, edit.is_conflict) == ("pang", None, True)
     assert edit.newest == make_tool("pang", "Of a program.")
-
-
-def test_an_edit_of_the_origin_alone_is_told(workshop, make_tool):
-    """Where a tool came from cannot be changed by hand, and is not lost silently either."""
-    workshop.put(replace(make_tool("ping", "Ping a host."), origin=Origin(reference="a.py")))
-    workshop.edit("ping", "a.py", "b.py")
-    (edit,) = workshop.store.edits()
-    assert "only 'origin' differs" in edit.faults[0]
-
-
-def test_taking_back_an_edit_keeps_its_text(workshop):
-    """The file is as the library has it, and what stood there lies aside."""
-    before = workshop.contents()
-    workshop.edit("ping", "Ping a host.", "Ping by hand.")
-    by_hand = workshop.file("ping").read_bytes()
-    aside = workshop.store.take_back("ping")
-    assert aside.read_bytes() == by_hand
-    assert workshop.contents() == before
-    workshop.file("pong").unlink()
-    assert workshop.store.take_back("pong") is None
-    assert workshop.contents() == before
-    workshop.file("new").write_text("name: new")
-    assert workshop.store.take_back("new").read_text() == "name: new"
-    assert (workshop.contents(), workshop.store.edits()) == (before, ())
-    with pytest.raises(UsageError, match="has no edit"):
-        workshop.store.take_back("ping")
 
 
 def test_foreign_files_are_left_alone(workshop, make_tool):
