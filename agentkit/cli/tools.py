@@ -92,10 +92,10 @@ def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
 
 def _signature_line(definition: ToolDefinition) -> str:
     """``city: string, days?: integer``; a question mark means optional."""
-    required = set(definition.signature.required)
+    signature = definition.known_signature
     return ", ".join(
-        one_line(f"{name}{'' if name in required else '?'}: {type_text(schema)}")
-        for name, schema in definition.signature.properties.items()
+        one_line(f"{name}{'' if name in signature.required else '?'}: {type_text(schema)}")
+        for name, schema in signature.properties.items()
     )
 
 
@@ -103,8 +103,8 @@ def _brief(definition: ToolDefinition) -> dict[str, Any]:
     return {
         "name": definition.name,
         "summary": definition.description.summary,
-        "parameters": list(definition.signature.properties),
-        "required": list(definition.signature.required),
+        "parameters": list(definition.known_signature.properties),
+        "required": list(definition.known_signature.required),
         "digest": definition.digest,
         "origin": definition.origin.kind,
         "children": [child.name for child in definition.signature.children],
@@ -144,8 +144,9 @@ def _print_tool(library: Library, definition: ToolDefinition) -> None:
 
 
 def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
-    texts, required = definition.description.parameters, definition.signature.required
-    properties: Mapping[str, Any] = definition.signature.properties
+    signature = definition.known_signature
+    texts, required = definition.description.parameters, signature.required
+    properties: Mapping[str, Any] = signature.properties
     for name, schema in properties.items():
         known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
         bounds = (f"{key} {_json(known[key])}" for key in known if _BOUNDS.match(key))
