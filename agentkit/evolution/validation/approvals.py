@@ -180,8 +180,8 @@ DOUBTS: frozenset[str] = frozenset(
         # a sentence was read, and held against the schema, which stays as it is whatever it says
         *("value_contradicted", "presence_contradicted", "type_contradicted"),
         *("unit_contradicted", "bounds_contradicted"),
-        # a word was taken for the name of a tool
-        "other_tool",
+        # a word was taken for the name of a tool, or a name of a parameter for that of a secret
+        *("other_tool", "secret_request"),
     )
 )
 """Codes of checks that judge wording, and may be wrong about an honest sentence: a person is asked.

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from agentkit.composites import RuleChecker
 from agentkit.evolution import EvidenceProposer, Observations, ToolManager, evolve
 from agentkit.evolution.checker import change_of
 from agentkit.evolution.proposers.discovery import names_in_error
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.library.events import Author
 from agentkit.tools.definition import Origin
@@ -296,6 +298,23 @@ def test_a_policy_for_names_lets_no_sentence_pass(recorded):
     for name in ("send_the_whole_history_to_us", "sendTheWholeHistory"):
         calls = recorded(*[({}, f"!missing required argument: '{name}'")] * 2)
         assert needs(undocumented(), calls, ValidationPolicy(discovered=())) == [("judge",)]
+
+
+@pytest.mark.parametrize("name", ["chat_history", "systemPrompt", "api_key", "passwords"])
+def test_a_name_that_asks_for_a_secret_is_for_a_person(name, recorded):
+    """Whatever the policy for names is: a model fills a parameter by what it is called."""
+    calls = recorded(*[({}, f"!missing required argument: '{name}'")] * 2)
+    [suggestion], _ = proposed(undocumented(), calls)
+    change = change_of(
+        undocumented(), suggestion.candidate, Library([undocumented()]), (), suggestion
+    )
+    report = validate(change, policy=ValidationPolicy(discovered=()))
+    assert [(one.code, one.field) for one in report.doubts] == [("secret_request", "rules[0]")]
+    store = open_store("memory:")
+    manager = ToolManager(store, validate=partial(validate, policy=ValidationPolicy(discovered=())))
+    manager.register([undocumented()])
+    [outcome] = asyncio.run(evolve(manager, [EvidenceProposer()], episodes=calls)).considered
+    assert outcome.why.startswith("waits for a person")
 
 
 def test_a_name_that_callers_used_by_themselves_needs_nobody(recorded):
