@@ -153,7 +153,7 @@ async def explore(
         ...         raise ValueError(f"periods must be one of 36, 48, got {periods}")
         ...     return periods
         >>> print(asyncio.run(explore(loan, budget=10)))
-        10 probes of loan, 5 taken; stopped: budget
+        7 probes of loan, 2 taken; stopped: nothing new
     """
     _check(tool, budget, agreed)
     definition = tool.definition
