@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agentkit.agent.selection import READ_TOOL, RUN_TOOL, SEARCH_TOOL
+from agentkit.agent.selection import READ_TOOL, RUN_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile, FailureRate
 from agentkit.episodes import Episode
@@ -53,6 +53,7 @@ from agentkit.evolution.proposal import (
 )
 from agentkit.library.library import Library
 from agentkit.library.opening import file_of, folder_of
+from agentkit.models.base import SEARCH_TOOL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
