@@ -220,6 +220,31 @@ def test_lists_and_bounds_of_a_discovered_parameter_come_with_it(recorded):
     assert {"enum": ["metre", "mile"]} in schemas
 
 
+def test_forms_orders_and_needs_of_discovered_parameters(recorded):
+    """What refusals say of names that only refusals know is a rule about them."""
+    names = ("start", "end", "budget", "currency")
+    asked = [({}, f"!missing required arguments: {', '.join(map(repr, names))}")] * 2
+    days = {"start": "2026-05-03", "end": "2026-05-01", "budget": 5, "currency": "EUR"}
+    calls = recorded(
+        *asked,
+        *[
+            ({**days, "start": day}, f"!start must be a date such as 2026-05-31, got {day!r}")
+            for day in ("may", "june")
+        ],
+        *[({**days, "budget": n}, "!start must be before end") for n in (1, 2)],
+    )
+    proposals, _ = proposed(undocumented(), calls)
+    kinds = {rule.kind for one in proposals for rule in one.candidate.specification.rules}
+    assert kinds == {"takes", "form", "condition"}
+    needs_both = "!`currency` is required when `budget` is given"
+    taken = [({"budget": 5, "currency": "EUR"}, 1), ({"budget": 6, "currency": "USD"}, 1)]
+    strict = ({"x": 1}, "!f() got an unexpected keyword argument 'x'")
+    calls = recorded(strict, *taken, *[({"budget": n}, needs_both) for n in (5, 6)])
+    proposals, _ = proposed(undocumented(), calls)
+    kinds = {rule.kind for one in proposals for rule in one.candidate.specification.rules}
+    assert kinds == {"takes", "requires"}
+
+
 @tool
 def lend(euro: int) -> int:
     """Lend."""
