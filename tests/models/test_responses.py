@@ -65,7 +65,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
         servers.append(server)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test-secret")
         given = {"retry": RetryPolicy(attempts=1), "tool_search": True, **options}
-        return server, openai_responses_model("gpt", base_url=server.base_url, **given)
+        return server, openai_responses_model("gpt-5.6", base_url=server.base_url, **given)
 
     yield start
     for server in servers:
@@ -130,10 +130,12 @@ async def test_our_retriever_answers_the_search_of_the_protocol(serve, library, 
     assert "invoice, ledger, mail" in own["description"]
     assert "search_tools" not in json.dumps(first)
     assert "invoice_share" not in {tool["name"] for tool in offered}
+    assert {tool["strict"] for tool in offered} == {False}  # whose optional parameters stay so
     kinds = ["reasoning", "tool_search_call", "tool_search_output"]
     assert [item.get("type") for item in second["input"][1:]] == kinds
     assert second["input"][1]["encrypted_content"] == "sealed"
     assert second["input"][2]["arguments"] == {"query": "share an invoice"}
+    assert [item["execution"] for item in second["input"][2:]] == ["client", "client"]
     (call,) = of_kind(third, "function_call")
     assert call["namespace"] == "invoice"
     assert "invoice_share" in found_in(third)["invoice"]
@@ -167,6 +169,22 @@ async def test_requests_of_a_conversation_only_grow(serve, library) -> None:
     assert len({json.dumps(one["tools"]) for one in sent[:3]}) == 1
     commentary = [one for one in sent[-1]["input"] if one.get("phase")]
     assert [one["content"] for one in commentary] == ["One moment."]
+
+
+async def test_messages_alone_keep_what_was_found(serve, library) -> None:
+    """In a run that begins with messages, a tool that a search found and that was called."""
+    script = (
+        Reply(tool_calls=[search("share an invoice")]),
+        Reply(tool_calls=[calling("invoice_share")]),
+        "Shared.",
+        Reply(tool_calls=[calling("invoice_share", "c2")]),
+        "Again.",
+    )
+    server, model = serve(*script)
+    first = await Agent(model, library=library).run("find the weather")
+    again = await Agent(model, library=library).run("and the mail", history=first.messages)
+    assert again.output == "Again."
+    assert found_in(bodies(server)[-1]) == {"invoice": ["invoice_share"]}
 
 
 async def test_each_search_has_namespaces_of_its_own(serve, library) -> None:
@@ -462,6 +480,18 @@ async def test_reasoning_is_streamed(serve) -> None:
 
 def stream_of(*events: dict) -> RawStream:
     return RawStream(pieces=[f"data: {json.dumps(one)}\n\n".encode() for one in events])
+
+
+async def test_finished_items_count_in_a_stream(serve) -> None:
+    """They are complete where they end; a server that ends none has them in its response."""
+    done = {"type": "response.output_item.done"}
+    ended = {"type": "response.completed", "response": response(message("Half"))}
+    items = (message("Yes, "), message("sure."), function("mail_find", "c1"))
+    events = ({**done, "output_index": n, "item": item} for n, item in enumerate(items))
+    _, model = serve(stream_of(*reversed(list(events)), ended), stream_of(ended))
+    first, second = [[one async for one in model.stream(ASKED)][-1].message for _ in range(2)]
+    assert (first.text, len(first.tool_calls)) == ("Yes, sure.", 1)
+    assert (second.text, second.tool_calls) == ("Half", ())
 
 
 ERROR = {"code": "rate_limit_exceeded", "message": "Slow down."}
