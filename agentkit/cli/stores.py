@@ -22,8 +22,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, Library, LibraryChange, Store
 from agentkit.library.chain import environment_signer, key_texts
-from agentkit.library.directory.store import folder_of
-from agentkit.library.opening import file_of, open_store
+from agentkit.library.opening import file_of, open_store, place_of
 from agentkit.models.base import resolve_model
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
@@ -79,7 +78,7 @@ def opened_if_there(url: str) -> Iterator[Store | None]:
 
 def is_there(url: str) -> bool:
     """Whether the file or the folder of a store exists; other stores are asked when opened."""
-    path = file_of(url) or folder_of(url)
+    path = place_of(url)
     return path is None or path.exists()
 
 

@@ -139,6 +139,34 @@ def file_of(url: str) -> Path | None:
     return Path(path).expanduser()
 
 
+def folder_of(url: str) -> Path | None:
+    """The folder of a directory store's URL, whether it is there or not; None for any other URL.
+
+    ``dir:library``, ``dir:/data/library``, ``dir:~/library`` and ``dir:///data/library`` are paths.
+
+    Raises:
+        UsageError: The URL names no folder.
+
+    Example:
+        >>> print(folder_of("dir:library"), folder_of("sqlite:///library.db"))
+        library None
+    """
+    scheme, _, place = url.partition(":")
+    if scheme.lower() != "dir":
+        return None
+    path = place.removeprefix("//")
+    if not path or "?" in path:
+        raise UsageError(
+            f"{url!r} is not the URL of a directory store; write dir:library or dir:/data/library"
+        )
+    return Path(path).expanduser()
+
+
+def place_of(url: str) -> Path | None:
+    """The file or folder of a store that lies on this machine; None for any other store."""
+    return file_of(url) or folder_of(url)
+
+
 def _open_built_in(scheme: str, *place: object, **options: Any) -> Store:
     module, _, name = _BUILT_IN[scheme].partition(":")
     store: Store = getattr(import_module(module), name)(*place, **options)

@@ -335,13 +335,6 @@ class SQLStore(ABC):
         """The size of the stored episodes."""
         return self._volume("", ())
 
-    def prunable(self, retention: Retention) -> EpisodeVolume:
-        """The size of what ``prune`` would delete."""
-        last = self._last_to_go(retention)
-        if last is None:
-            return EpisodeVolume(count=0, bytes=0)
-        return self._volume(f"WHERE ({self.begun}, sequence) <= (?, ?)", last)
-
     def prune(self, retention: Retention) -> EpisodeVolume:
         """Delete the episodes that break ``retention``, some at a time; see ``Pruning.prune``.
 

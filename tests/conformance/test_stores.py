@@ -22,7 +22,6 @@ from agentkit.library import Replica, Store
 from agentkit.library.opening import file_of
 from agentkit.testing import StoreConformance
 from agentkit.testing.conformance.formats import EditDefinitions
-from agentkit.testing.conformance.tools import ToolStoreConformance
 
 
 class TestMemoryStore(StoreConformance):
@@ -79,14 +78,6 @@ class TestDirectoryStore(ServedStoreConformance):
             log.write_text("\n".join([*lines, ""]))
 
         return edit_all
-
-
-class TestDirectoryStoreOfJson(ToolStoreConformance):
-    """A folder of JSON files keeps tools alike; events and episodes do not know the difference."""
-
-    @pytest.fixture
-    def store_url(self, tmp_path: Path) -> str:
-        return f"dir:{tmp_path / 'library'}?format=json"
 
 
 OLDEST_SHAPE = (

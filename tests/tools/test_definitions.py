@@ -93,7 +93,7 @@ def test_digest_is_stable_over_versions() -> None:
     ("record", "message"),
     [
         ({"name": " "}, "needs a name"),
-        ({"name": "f", "format": 4}, "format 4"),
+        ({"name": "f", "format": 5}, "format 5"),
         ({"name": "f", "description": {"words": 1}}, "not a tool definition"),
     ],
 )

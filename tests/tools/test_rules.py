@@ -324,7 +324,7 @@ def test_it_is_written_and_read():
     )
     assert ToolDefinition.from_json(record) == note(TITLE)
     with pytest.raises(DefinitionError, match="upgrade"):
-        ToolDefinition.from_json({**record, "format": 4})
+        ToolDefinition.from_json({**record, "format": 5})
 
 
 # --- the narrowed schema --------------------------------------------------------------------------

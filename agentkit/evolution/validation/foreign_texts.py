@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.evolution.validation.lexical_checks import (
     NO_CHAT_MARKERS,
     NO_CONFUSABLES,
@@ -39,6 +38,7 @@ from agentkit.evolution.validation.texts import (
     patterns,
 )
 from agentkit.library.library import Library
+from agentkit.models.base import SEARCH_TOOL
 from agentkit.tools.definition import ToolDefinition
 
 _EVERY_TEXT: tuple[Check, ...] = (

@@ -7,7 +7,7 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,7 +51,6 @@ class Folder:
         self.tools = path / "tools"
         self.log = path / "log.jsonl"
         self.history = path / "history"
-        self.old_index = path / "index.json"
         self.local = path / "local"
         self.pending = self.local / "pending.json"
         self._timeout_seconds = timeout_seconds
@@ -148,23 +147,27 @@ class Folder:
             draft.replace(path)
             sync_folder(path.parent)
 
-    def put(self, contents: Mapping[Path, bytes | None], seen: Mapping[Path, str]) -> list[Path]:
+    def put(
+        self,
+        contents: Mapping[Path, bytes | None],
+        is_untouched: Callable[[Path, bytes | None], bool],
+    ) -> list[Path]:
         """Write the files of tools, and delete those of which the content is None.
 
         Args:
             contents: The new content of each file.
-            seen: Digest of its content when that was decided.
+            is_untouched: Whether a file's content is what the store wrote there.
 
         Returns:
-            Files that somebody edited in between, which stay as they are.
+            Files that somebody edited meanwhile, which stay as they are.
         """
         drafts = {path: self.local / f"draft-{at}.tmp" for at, path in enumerate(contents)}
         texts = {drafts[path]: text for path, text in contents.items() if text is not None}
         self._write_drafts(texts)
         edited = []
         for path, text in contents.items():
-            found = digest_of(self.content(path))
-            if found not in {seen[path], digest_of(text)}:
+            found = self.content(path)
+            if found != text and not is_untouched(path, found):
                 edited.append(path)
                 continue
             with self.translated(path):
@@ -174,7 +177,8 @@ class Folder:
                     drafts[path].replace(path)
         with self.translated(self.tools):
             sync_folder(self.tools)
-        self.clear_drafts()
+            for draft in self.local.glob("draft-*.tmp"):
+                draft.unlink(missing_ok=True)
         return edited
 
     def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
@@ -189,30 +193,6 @@ class Folder:
             return
         with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
             _exhaust(pool.map(write, contents))
-
-    def clear_drafts(self) -> None:
-        """Delete drafts that nobody needs; the caller holds the lock."""
-        with self.translated(self.local):
-            for draft in self.local.glob("draft-*.tmp"):
-                draft.unlink(missing_ok=True)
-
-    def lay_aside(self, path: Path, content: bytes) -> Path:
-        """Keep the content of a file that is about to be overwritten."""
-        aside = self.local / "set-aside"
-        with self.translated(aside):
-            aside.mkdir(exist_ok=True)
-            kept = aside / f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
-            if path.is_symlink() or not path.is_file():
-                path.replace(kept)
-            else:
-                _write_flushed(kept, content)
-        return kept
-
-    def laid_aside(self, path: Path) -> list[Path]:
-        """What ``lay_aside`` kept of a file."""
-        aside = self.local / "set-aside"
-        with self.translated(aside):
-            return sorted(aside.glob(f"{path.stem}-*{path.suffix}"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:

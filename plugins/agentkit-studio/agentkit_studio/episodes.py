@@ -14,12 +14,12 @@ from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
 from agentkit.episodes.labels import is_extra_record
-from agentkit.errors import StoreLookupError, UsageError
+from agentkit.errors import StoreLookupError
 from agentkit.evaluation.results.texts import label_name
 from agentkit.evolution.learning import feedback_on
 from agentkit.evolution.observers import judged
 from agentkit.library.store import EpisodeFilter
-from agentkit_studio.pages import Asked, Goto, Page, Place
+from agentkit_studio.pages import Asked, BadRequestError, Goto, Page, Place
 
 _PAGE = 50
 _SECONDS = 0.1
@@ -201,7 +201,7 @@ def verdict(asked: Asked) -> Goto:
     one = _episode(asked)
     said, reason = asked.form.get("verdict", ""), asked.form.get("reason", "").strip()[:2_000]
     if said not in {"passed", "failed"}:
-        raise UsageError("say whether the answer was right")
+        raise BadRequestError("Say whether the answer was right.")
     passed = said == "passed"
     message = reason or f"{asked.user.name} says that the answer is wrong"
     evidence = () if passed else (Evidence(kind="criterion_failed", message=message),)

@@ -25,10 +25,11 @@ from agentkit.agent.types import (
     deferred_calls,
 )
 from agentkit.cli.episodes import call_line
-from agentkit.errors import AgentKitError, UsageError
+from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.models.base import ReasoningDelta, TextDelta
-from agentkit_studio.pages import Asked, Page, Place
+from agentkit_studio.calls import decided
+from agentkit_studio.pages import Asked, BadRequestError, NotThereError, Page, Place, whole
 
 _MOST_VERSIONS = 30
 _LONGEST = 20_000
@@ -59,7 +60,7 @@ async def say(asked: Asked) -> Response:
     """What happens when the agent answers, a JSON object a line."""
     text = asked.form.get("text", "").strip()
     if not text or len(text) > _LONGEST:
-        raise UsageError(f"a message has 1 to {_LONGEST:,} characters")
+        raise BadRequestError(f"A message has 1 to {_LONGEST:,} characters.")
     agent = await _agent(asked)
     events = agent.stream(
         text,
@@ -73,8 +74,8 @@ async def go_on(asked: Asked) -> Response:
     """The same, of a run whose calls the person has decided on."""
     run = await run_in_threadpool(asked.studio.store.get, asked.form.get("run", ""))
     if run is None or run.metadata.get("user") != asked.user.name:
-        raise UsageError("that run is not one of yours, or its episode is not kept yet")
-    decision = Approval(approved=asked.form.get("decision") == "approve", reason="")
+        raise NotThereError("That run is not one of yours, or its episode is not kept yet.")
+    decision = Approval(approved=decided(asked), reason="")
     agent = await _agent(asked)
     approvals = {call.call_id: decision for call in deferred_calls(run)}
     return _streamed(agent.stream_resume(run, approvals=approvals))
@@ -82,8 +83,7 @@ async def go_on(asked: Asked) -> Response:
 
 async def _agent(asked: Asked) -> Agent[Any, Any]:
     """The agent of the version and the model that the form names."""
-    text = asked.form.get("version", "")
-    version = int(text) if text.isascii() and text.isdigit() else None
+    version = whole(asked.form.get("version", ""))
     model = asked.form.get("model", "").strip()[:200]
     return await run_in_threadpool(asked.studio.agent_at, version, model)
 

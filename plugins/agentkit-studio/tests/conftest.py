@@ -122,7 +122,7 @@ def studio(store, talks):
         )
         client = TestClient(app, follow_redirects=True)
         if name:
-            client.get(f"{prefix}/?key={KEYS[name]}")
+            client.get(f"{prefix}/?once={access.invite(name)}")
         return client
 
     return make
@@ -135,6 +135,16 @@ def csrf():
     def read(client):
         found = re.search(r'name="csrf" content="([^"]+)"', client.get("/").text)
         return found[1]
+
+    return read
+
+
+@pytest.fixture
+def csrf_of_login():
+    """The token of the form that takes a key."""
+
+    def read(client):
+        return re.search(r'name="csrf" value="([^"]+)"', client.get("/login").text)[1]
 
     return read
 

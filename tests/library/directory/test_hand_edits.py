@@ -6,12 +6,10 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
 
-from agentkit.errors import StoreFormatError, UsageError
-from agentkit.tools.definition import Origin
+from agentkit.errors import StoreFormatError
 
 
 def test_an_untouched_folder_has_no_edits(workshop):
@@ -154,32 +152,6 @@ def test_a_new_file_in_the_way_of_a_commit_stays(workshop, make_tool):
     assert edit.newest == make_tool("pang", "Of a program.")
 
 
-def test_an_edit_of_the_origin_alone_is_told(workshop, make_tool):
-    """Where a tool came from cannot be changed by hand, and is not lost silently either."""
-    workshop.put(replace(make_tool("ping", "Ping a host."), origin=Origin(reference="a.py")))
-    workshop.edit("ping", "a.py", "b.py")
-    (edit,) = workshop.store.edits()
-    assert "only 'origin' differs" in edit.faults[0]
-
-
-def test_taking_back_an_edit_keeps_its_text(workshop):
-    """The file is as the library has it, and what stood there lies aside."""
-    before = workshop.contents()
-    workshop.edit("ping", "Ping a host.", "Ping by hand.")
-    by_hand = workshop.file("ping").read_bytes()
-    aside = workshop.store.take_back("ping")
-    assert aside.read_bytes() == by_hand
-    assert workshop.contents() == before
-    workshop.file("pong").unlink()
-    assert workshop.store.take_back("pong") is None
-    assert workshop.contents() == before
-    workshop.file("new").write_text("name: new")
-    assert workshop.store.take_back("new").read_text() == "name: new"
-    assert (workshop.contents(), workshop.store.edits()) == (before, ())
-    with pytest.raises(UsageError, match="has no edit"):
-        workshop.store.take_back("ping")
-
-
 def test_foreign_files_are_left_alone(workshop, make_tool):
     """Files of other programs stay as they are."""
     places = ["notes.txt", "tools/README.md", "tools/.ping.yaml.swp"]
@@ -191,14 +163,13 @@ def test_foreign_files_are_left_alone(workshop, make_tool):
 
 
 def test_a_check_tells_of_edits(workshop):
-    """Every edit is a note of ``check``, with its faults: it waits, and damages nothing."""
+    """An edit is a note of ``check``; one that cannot be read is a fault, with the reasons."""
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
     workshop.edit("pong", "summary:", "sumary:")
-    found = list(workshop.store.check())
-    told = {fault.place: fault.message for fault in found}
-    assert all(fault.is_note for fault in found)
-    assert "changed by hand" in told[str(workshop.file("ping"))]
-    assert "`description.sumary` is not a field" in told[str(workshop.file("pong"))]
+    ping, pong = workshop.store.check()
+    assert (ping.place, ping.is_note, "changed by hand" in ping.message) == ("ping", True, True)
+    assert (pong.place, pong.is_note) == ("pong", False)
+    assert "`description.sumary` is not a field" in pong.message
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -12,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.errors import StoreFormatError
+from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
+from agentkit.library.copying import copy_store
 from agentkit.library.directory import DirectoryStore
-from agentkit.library.directory.files import FORMS
 
 PROGRAM = Path(__file__).with_name("kill_at_each_step.py")
 
@@ -44,12 +45,8 @@ def test_half_a_line_is_laid_aside(workshop, make_tool):
     assert "half a change" in note.message
     assert workshop.put(make_tool("ping", "New.")) == 2
     assert workshop.again().load(2)["ping"].definition.description.summary == "New."
-    (aside,) = (workshop.path / "local" / "set-aside").iterdir()
+    (aside,) = (workshop.path / "local").glob("log-*.part")
     assert aside.read_bytes() == b'{"previous": "a killed wri'
-    (note,) = check_store(workshop.store).notes[:1]
-    assert str(aside) in note
-    assert "half a change" in note
-    aside.unlink()
     assert list(workshop.store.check()) == []
 
 
@@ -70,7 +67,7 @@ def test_a_line_that_only_lacks_its_newline_is_a_line(workshop, make_tool):
     assert workshop.put(make_tool("ping", "Newest.")) == 3
     assert log.read_bytes().startswith(whole)
     assert [one.version for one in workshop.again().changes()] == [1, 2, 3]
-    assert not (workshop.path / "local" / "set-aside").exists()
+    assert not list((workshop.path / "local").glob("log-*"))
 
 
 def test_a_whole_line_that_does_not_follow_is_no_half_of_one(workshop, make_tool):
@@ -91,23 +88,22 @@ def test_a_read_only_checkout_tells_of_edits(workshop, make_tool):
     before = workshop.contents()
     (edit,) = workshop.again().edits()
     assert (edit.name, edit.is_conflict, edit.faults) == ("pong", False, ())
-    assert {fault.place for fault in workshop.store.check()} == {str(edit.file)}
+    assert {fault.place for fault in workshop.store.check()} == {"pong"}
     assert (workshop.contents(), (workshop.path / "local").exists()) == (before, False)
 
 
 OLD = Path(__file__).parents[2] / "formats" / "written_2026_11" / "directory"
 
 
-def test_a_store_of_format_1_is_read_and_brought_up_to_date(tmp_path, make_tool):
-    """It is read as it is; the first change writes the log, with every version and event."""
+def test_a_store_of_format_1_is_brought_up_to_date(tmp_path, make_tool):
+    """Opening it writes the log, with every version and event; files of tools stay."""
     shutil.copytree(OLD, tmp_path / "library")
     file = tmp_path / "library" / "tools" / "with_tax.yaml"
     file.write_text(file.read_text() + "# a word of mine\n")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with closing(DirectoryStore(tmp_path / "library")) as store:
         changes, events = list(store.changes()), store.events()
         assert (store.edits(), list(store.check())) == ((), [])
-        assert before == {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+        assert file.read_text().endswith("# a word of mine\n")
         change = LibraryChange(proposal_id="new", upserts=(make_tool("new"),))
         assert store.commit(change, expected_version=len(changes)) == len(changes) + 1
     names = sorted(path.name for path in (tmp_path / "library").iterdir())
@@ -116,6 +112,23 @@ def test_a_store_of_format_1_is_read_and_brought_up_to_date(tmp_path, make_tool)
         assert list(store.changes())[:-1] == changes
         assert store.events() == events
         assert check_store(store).is_sound
+
+
+def test_a_store_of_json_files_is_read_and_copied(workshop, make_tool, tmp_path):
+    """Its library loads; writing is refused with the command that makes a store of YAML files."""
+    log = workshop.path / "log.jsonl"
+    first, second = log.read_bytes().splitlines()
+    head = first.replace(b"yaml", b"json")
+    old, new = (hashlib.sha256(one).hexdigest().encode() for one in (first, head))
+    log.write_bytes(head + b"\n" + second.replace(old, new) + b"\n")
+    store = workshop.again()
+    assert (len(store.load()), store.edits()) == (2, ())
+    with pytest.raises(StoreError, match="agentkit store copy dir:"):
+        workshop.put(make_tool("new"))
+    with closing(DirectoryStore(tmp_path / "copy")) as other:
+        assert copy_store(store, other).compared.is_equal
+        written = sorted((tmp_path / "copy" / "tools").iterdir())
+        assert [one.name for one in written] == ["ping.yaml", "pong.yaml"]
 
 
 def test_a_forked_store_of_format_1_is_refused(tmp_path):
@@ -128,25 +141,5 @@ def test_a_forked_store_of_format_1_is_refused(tmp_path):
         DirectoryStore(tmp_path / "library")
     first.write_bytes(content)
     second.unlink()
-    with pytest.raises(StoreFormatError, match=f"{second.name} is missing"):
+    with pytest.raises(StoreFormatError, match=f"{second.name} is damaged: it is missing"):
         DirectoryStore(tmp_path / "library")
-
-
-def test_an_edit_of_a_store_of_format_1_keeps_its_beginning(tmp_path):
-    """What the index tells of a file that was edited before goes into the log."""
-    shutil.copytree(OLD, tmp_path / "library")
-    index = tmp_path / "library" / "index.json"
-    found = json.loads(index.read_text())
-    with closing(DirectoryStore(tmp_path / "library")) as store:
-        first = next(one for one in store.load() if len(store.history(one.name)) > 1).name
-        older, newest = store.history(first)[-2:]
-    found["tools"][first][1] = older.definition.digest
-    index.write_text(json.dumps(found))
-    file = tmp_path / "library" / "tools" / found["tools"][first][0]
-    text = FORMS["yaml"].text_of(older.definition).decode()
-    file.write_text(text.replace("format: 1", "format: 1\nexamples: []"))
-    with closing(DirectoryStore(tmp_path / "library")) as store:
-        assert store.edits() == ()  # it says what it began with
-        file.write_text(text.replace("name:", "# mine\nname:").replace("summary: ", "summary: My "))
-        (edit,) = store.edits()
-        assert (edit.before, edit.newest) == (older.definition, newest.definition)
