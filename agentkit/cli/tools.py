@@ -1,10 +1,10 @@
-"""``agentkit tools`` and ``agentkit search``: list, show, draw, examine and rank tools."""
+"""``agentkit tools`` and ``agentkit search``: list, show, examine and rank tools."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -212,52 +212,6 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-@command(short_help="Draw what composites call, as a Mermaid flowchart.", group=tools)
-def graph(name: str | None = None, *, store_url: StoreUrl) -> Output:
-    """Draw what the tool NAME, or every composite, calls, as a Mermaid flowchart.
-
-    Boxes are composites, pills are tools in code, and red marks a missing tool.
-
-    Examples:
-      agentkit tools graph > tools.mmd
-      agentkit tools graph net_total --json
-    """
-    with opened_to_read(store_url) as store:
-        library = store.load()
-    children = library.dag.children
-    waiting = list(library.dag.composites if name is None else [library[name].name])
-    ids: dict[str, str] = {}
-    while waiting:
-        one = waiting.pop()
-        if one not in ids:
-            ids[one] = f"n{len(ids)}"
-            waiting += children.get(one, ())
-    kinds = {
-        one: "missing" if one not in library else "composite" if children[one] else "primitive"
-        for one in ids
-    }
-    edges = [(one, child) for one in ids for child in children.get(one, ())]
-    shapes = {"composite": '["{}"]', "primitive": '(["{}"])', "missing": '["{}"]:::missing'}
-    lines = [f"    {ids[one]}{shapes[kinds[one]].format(_mermaid_text(one))}" for one in ids]
-    lines += [f"    {ids[one]} --> {ids[child]}" for one, child in edges]
-    lines += ["    classDef missing fill:#fef2f2,stroke:#dc2626,color:#991b1b"]
-    nothing = f"library version {library.version} has no composites"
-    return Output(
-        record={
-            "library_version": library.version,
-            "nodes": [{"name": one, "kind": kind} for one, kind in kinds.items()],
-            "edges": [{"parent": one, "child": child} for one, child in edges],
-        },
-        view=lambda: click.echo("\n".join(["flowchart TD", *lines])) if ids else say(nothing),
-    )
-
-
-def _mermaid_text(text: str) -> str:
-    """Characters that mean something to Mermaid or HTML become numbered entities."""
-    kept = r"[^\w .,:;()/+=*@!?$%'-]"
-    return re.sub(kept, lambda found: f"#{ord(found[0])};", one_line(text))
-
-
 @command(short_help="Examine a catalogue of tools.", group=tools)
 def doctor(
     files: Annotated[tuple[str, ...], argument("[FILE]...")] = (),
@@ -322,31 +276,22 @@ def _print_overview(checkup: Checkup) -> None:
         f"{total // len(weights):,} each on average"
     )
     print_text(f"heaviest: {', '.join(heaviest)}")
-    rows: list[Sequence[object]] = []
-    severity = ""
+    rows = []
     for kind, found in checkup.grouped():
-        if kind.severity != severity:
-            severity = kind.severity
-            rows.append((f"{severity}s", "", "", ""))
         tokens = sum(finding.tokens for finding in found)
-        rows.append(
-            (f"  {kind.code}", f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title)
-        )
-    if not rows:
-        click.echo("nothing was found")
-        return
-    click.echo()
-    print_table(["check", right("found"), right("tokens"), fold("what")], rows)
-    click.echo()
-    say("--check CODE shows one kind in full, --tool NAME what concerns one tool")
+        counts = (f"{len(found):,}", f"{tokens:,}" if tokens else "")
+        rows.append((kind.code, kind.severity, *counts, kind.title))
+    click.echo("" if rows else "nothing was found")
+    if rows:
+        print_table(["check", "severity", right("found"), right("tokens"), fold("what")], rows)
+        say("\n--check CODE shows one kind in full, --tool NAME what concerns one tool")
 
 
 def _print_kinds(checkup: Checkup) -> None:
     """Every finding, kind by kind, with why it matters and what to do."""
-    groups = list(checkup.grouped())
-    if not groups:
+    if not checkup.findings:
         click.echo("nothing was found")
-    for kind, found in groups:
+    for kind, found in checkup.grouped():
         print_text(f"{kind.code} ({kind.severity}): {kind.title}")
         print_text(f"why: {kind.why}", indent="  ")
         print_text(f"do: {kind.advice}", indent="  ")
@@ -388,49 +333,36 @@ def search(
         library = store.load()  # while it is open it also gives, and keeps, the search index
         retriever = retriever_of(store) or default_retriever()
         found = wait_for(retriever.retrieve(query, library))
-    hits = found.hits[:limit]
+    hits, offered = found.hits[:limit], [one.name for one in found.offered]
     record: dict[str, Any] = {
         "query": found.query,
         "library_version": library.version,
         "tokens": found.tokens,
-        "offered": [definition.name for definition in found.offered],
-        "hits": [
-            {
-                "name": hit.definition.name,
-                "score": hit.score,
-                "reason": hit.reason,
-                "summary": hit.definition.description.summary,
-                **({"fields": dict(hit.fields)} if explain else {}),
-            }
-            for hit in hits
-        ],
+        "offered": offered,
+        "hits": [_hit(one, explain=explain) for one in hits],
     }
     if explain:
+        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
         record["stages"] = [
-            {
-                "stage": one.stage,
-                "survivors": one.survivors,
-                "tokens": one.tokens,
-                "cpu_ms": round(one.cpu_seconds * 1e3, 3),
-            }
+            {"stage": one.stage, "survivors": one.survivors, "tokens": one.tokens}
+            | {"cpu_ms": round(one.cpu_seconds * 1e3, 3)}
             for one in found.stages
         ]
-        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
 
     def view() -> None:
         if explain:
             _print_stages(found)
-        if not found.hits:
+        if not hits:
             say(_nothing_found(found, library))
             return
         more = [fold("of which"), fold("why")] if explain else [cut("summary")]
         rows = (
-            _hit_row(rank, hit, record["offered"], explain=explain)
+            (rank, "*" if hit.definition.name in offered else "", *_hit_cells(hit, explain=explain))
             for rank, hit in enumerate(hits, 1)
         )
         print_table([right("#"), "", fold("tool"), right("score"), *more], rows)
         say(
-            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(found.offered)} "
+            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(offered)} "
             f"offered in full (*), about {found.tokens:,} prompt tokens; "
             f"library version {library.version}"
         )
@@ -438,11 +370,17 @@ def search(
     return Output(record=record, view=view)
 
 
-def _hit_row(rank: int, hit: Hit, offered: list[str], *, explain: bool) -> tuple[object, ...]:
-    name, description = hit.definition.name, hit.definition.description
+def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    record = {"name": hit.definition.name, "score": hit.score, "reason": hit.reason}
+    record |= {"summary": hit.definition.description.summary}
+    return record | ({"fields": dict(hit.fields)} if explain else {})
+
+
+def _hit_cells(hit: Hit, *, explain: bool) -> tuple[str, ...]:
+    name, summary = hit.definition.name, hit.definition.description.summary
     shares = (f"{field.replace('_', ' ')} {score:+.3f}" for field, score in hit.fields.items())
-    more = (", ".join(shares), hit.reason) if explain else (one_line(description.summary),)
-    return rank, "*" if name in offered else "", one_line(name), f"{hit.score:.3f}", *more
+    more = (", ".join(shares), hit.reason) if explain else (one_line(summary),)
+    return one_line(name), f"{hit.score:.3f}", *more
 
 
 def _print_stages(found: Retrieval) -> None:

@@ -17,7 +17,6 @@ from support.histories import HistoryStep, all_told, write_history
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites import compose
 from agentkit.interop.mcp import McpServer, approved_in
-from agentkit.library import LibraryChange
 from agentkit.tools.definition import Effects, Specification
 from agentkit.tools.rules import CallBefore
 
@@ -498,7 +497,7 @@ def test_a_catalogue_is_examined(play, tmp_path):
     for name, tool in (("sick", SICK), ("healthy", HEALTHY)):
         (tmp_path / f"{name}.json").write_text(json.dumps({"tools": [tool]}))
     play(
-        ("tools doctor sick.json", 0, "1 tool, ", "errors refused_root", "warnings"),
+        ("tools doctor sick.json", 0, "1 tool, ", "refused_root error"),
         ("tools doctor sick.json --check refused_root", 0, "why: ", "do: ", "find_city"),
         ("tools doctor sick.json --exit-code", 1),
         ("tools doctor healthy.json --exit-code", 0),
@@ -535,23 +534,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
     play(
         ("tools show order_total", 0, "depth 1", "saves 1 call", "calls add", "def order_total("),
         ("tools show add", 0, "used by order_total"),
-        ("tools graph", 0, "flowchart TD", 'n0["order_total"]', "n0 --> n1"),
-        ("tools graph add", 0, 'n0(["add"])'),
     )
-    drawn = as_json("tools", "graph", "order_total")
-    assert drawn["edges"][0] == {"parent": "order_total", "child": "add"}
-
-
-def test_names_can_not_break_out_of_a_label(invoke, store_url):
-    """Quotes, brackets, backslashes and markup in a name are text in Mermaid."""
-    name = 'a"]; b --> c <img src=x> \\" \\N &amp; `#`'
-    with closing(open_store(store_url)) as store:
-        change = LibraryChange(proposal_id="p", upserts=(ToolDefinition(name=name),))
-        store.commit(change, expected_version=0)
-    label = re.search(r'n0\(\["(.*)"\]\)', invoke("tools", "graph", name).stdout)[1]
-    plain = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), label)
-    assert plain.replace(" ", "") == name.replace(" ", "")
-    assert not set('"<>`') & set(label)
 
 
 def test_a_store_is_copied_compared_and_checked(play, invoke, store_url, tmp_path):

@@ -231,13 +231,22 @@ class DirectoryStore(ForwardingStore):
             yield
 
     def check(self) -> Iterator[StoreFault]:
-        """Read every file; edits by hand are notes."""
+        """Read every file; an edit by hand is a note, unless it cannot be read."""
         for edit in self.edits():
-            yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
+            advice = "correct the file, or restore it with git"
+            if not edit.faults:
+                advice = "propose it to ToolManager (docs/stores.md), or restore the file with git"
+            yield StoreFault(
+                place=edit.name,
+                message=f"{edit.file.name} {edit.summary}",
+                advice=advice,
+                code="edit",
+                is_note=not edit.faults,
+            )
         log, end = self._folder.log, self._log.refresh().end
         if end and self._folder.plain(log, start=end):
             words = "ends in half a change, which a killed writer left; the next commit fixes it"
-            yield _note(log, words)
+            yield StoreFault(place=str(log), message=words, is_note=True)
         if isinstance(episodes := self._episodes, SQLiteStore):
             yield from episodes.check()
 
@@ -281,10 +290,6 @@ class DirectoryStore(ForwardingStore):
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"{self.path} is closed; open it again with open_store")
-
-
-def _note(place: Path, message: str) -> StoreFault:
-    return StoreFault(place=str(place), message=message, is_note=True)
 
 
 def _definition(library: Library, name: str) -> ToolDefinition | None:

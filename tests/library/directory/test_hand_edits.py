@@ -163,14 +163,13 @@ def test_foreign_files_are_left_alone(workshop, make_tool):
 
 
 def test_a_check_tells_of_edits(workshop):
-    """Every edit is a note of ``check``, with its faults: it waits, and damages nothing."""
+    """An edit is a note of ``check``; one that cannot be read is a fault, with the reasons."""
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
     workshop.edit("pong", "summary:", "sumary:")
-    found = list(workshop.store.check())
-    told = {fault.place: fault.message for fault in found}
-    assert all(fault.is_note for fault in found)
-    assert "changed by hand" in told[str(workshop.file("ping"))]
-    assert "`description.sumary` is not a field" in told[str(workshop.file("pong"))]
+    ping, pong = workshop.store.check()
+    assert (ping.place, ping.is_note, "changed by hand" in ping.message) == ("ping", True, True)
+    assert (pong.place, pong.is_note) == ("pong", False)
+    assert "`description.sumary` is not a field" in pong.message
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_a_read_only_checkout_tells_of_edits(workshop, make_tool):
     before = workshop.contents()
     (edit,) = workshop.again().edits()
     assert (edit.name, edit.is_conflict, edit.faults) == ("pong", False, ())
-    assert {fault.place for fault in workshop.store.check()} == {str(edit.file)}
+    assert {fault.place for fault in workshop.store.check()} == {"pong"}
     assert (workshop.contents(), (workshop.path / "local").exists()) == (before, False)
 
 

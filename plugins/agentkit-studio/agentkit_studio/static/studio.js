@@ -30,6 +30,12 @@
     event.detail.headers["x-csrf"] = document.querySelector("meta[name=csrf]").content;
   });
 
+  // A choice of a text fills the field that it is written in.
+  document.addEventListener("change", (event) => {
+    const fills = event.target.dataset.fills;
+    if (fills) document.getElementById(fills).value = event.target.selectedOptions[0].dataset.text || "";
+  });
+
   // A form is sent once.
   document.addEventListener("submit", (event) => {
     for (const button of event.target.querySelectorAll("button")) {
