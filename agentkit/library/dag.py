@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from agentkit import composites
 from agentkit.errors import LibraryError
@@ -20,21 +20,11 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.library.derived import Snapshot
+    from agentkit.library.library import Library
     from agentkit.messages import JsonObject
 
 _SHOWN = 4
 """Names at each end of a long path in an error message."""
-
-
-class HasDag(Protocol):
-    """The part of a library that the queries need."""
-
-    @property
-    def dag(self) -> Dag:
-        """The call graph."""
-        ...
-
-    def __getitem__(self, name: str) -> Tool: ...
 
 
 class Dag:
@@ -99,18 +89,6 @@ class Dag:
     def composites(self) -> Collection[str]:
         """The tools that are composites."""
         return self._bodies.keys()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Dag):
-            return NotImplemented
-        return (
-            self._bodies == other._bodies
-            and self._children == other._children
-            and self._parents == other._parents
-            and self._depths == other._depths
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # compared by content, too large to hash
 
     def __repr__(self) -> str:
         return f"Dag({len(self._children)} tools, {len(self._bodies)} composites)"
@@ -328,7 +306,7 @@ def cycle_among(
     return None
 
 
-def depth(library: HasDag, name: str) -> int:
+def depth(library: Library, name: str) -> int:
     r"""The number of layers of composites in a tool.
 
     0 for a primitive, 1 + the deepest child for a composite; a composite that calls nothing has
@@ -359,7 +337,7 @@ def depth(library: HasDag, name: str) -> int:
     return found
 
 
-def flat_size(library: HasDag, name: str) -> int:
+def flat_size(library: Library, name: str) -> int:
     """The minimum number of primitive calls behind one call of a tool.
 
     1 for a primitive. For a composite the sum over the calls on the lightest way through its
@@ -381,7 +359,7 @@ def flat_size(library: HasDag, name: str) -> int:
     return library.dag.flat_size(_known(library, name))
 
 
-def saved_calls(library: HasDag, name: str) -> int:
+def saved_calls(library: Library, name: str) -> int:
     """The number of calls a planner saves by calling a tool instead of its parts.
 
     CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that cannot avoid
@@ -401,7 +379,7 @@ def saved_calls(library: HasDag, name: str) -> int:
     return flat_size(library, name) - 1
 
 
-def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
+def ancestors(library: Library, name: str) -> tuple[str, ...]:
     """Everything that is made of a tool: what has to be validated again when it changes.
 
     Args:
@@ -426,7 +404,7 @@ def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
     return _ordered(above, dag)
 
 
-def descendants(library: HasDag, name: str) -> tuple[str, ...]:
+def descendants(library: Library, name: str) -> tuple[str, ...]:
     """Everything that a tool is made of, through all layers, missing tools included.
 
     Args:
@@ -447,7 +425,7 @@ def descendants(library: HasDag, name: str) -> tuple[str, ...]:
     return _ordered(below, dag)
 
 
-def find_cycle(library: HasDag) -> tuple[str, ...] | None:
+def find_cycle(library: Library) -> tuple[str, ...] | None:
     """Composites that call each other in a circle, or None.
 
     A library that grows through the Tool Manager has none, because children are there before
@@ -467,7 +445,7 @@ def find_cycle(library: HasDag) -> tuple[str, ...] | None:
     return cycle_among(unknown, dag.children) if unknown else None
 
 
-def _known(library: HasDag, name: str) -> str:
+def _known(library: Library, name: str) -> str:
     return library[name].name  # raises with the nearest names
 
 

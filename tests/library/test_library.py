@@ -27,7 +27,6 @@ from agentkit.errors import (
 )
 from agentkit.library import LibraryChange
 from agentkit.library.dag import (
-    Dag,
     ancestors,
     depth,
     descendants,
@@ -342,13 +341,12 @@ def test_invariants_hold_for_any_dag(calls, random):
 def test_a_dag_carried_along_is_the_one_made_afresh(steps):
     """Whatever is added, replaced and taken out, also in circles, nothing is left behind."""
     graph = Library()
-    assert graph.dag == Dag()
     for calls, digits in steps:
         graph = graph.with_tools(definitions(calls))
-        assert graph.dag == Dag.of(graph)
         graph = graph.without(f"t{digit}" for digit in digits)
         fresh = Library(list(graph))
-        assert graph.dag == fresh.dag
+        for part in ("children", "parents", "depths", "composites"):
+            assert getattr(graph.dag, part) == getattr(fresh.dag, part)
         assert find_cycle(graph) == find_cycle(fresh)
         for name in graph.dag.depths:
             assert flat_size(graph, name) == flat_size(fresh, name)
