@@ -191,8 +191,7 @@ class Dag:
         program = composites.program_from_json(
             self._bodies[name], name=name, limits=composites.READING_LIMITS
         )
-        path = composites.shortest_path(program, lambda child: self._ways[child][0])
-        children = tuple(call.child for call in path)
+        children = composites.shortest_path(program, lambda child: self._ways[child][0])
         return max(1, sum(self._ways[child][0] for child in children)), children
 
     def why_unknown(self, name: str) -> str:

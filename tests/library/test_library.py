@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +14,7 @@ from hypothesis import given, settings, strategies as st
 from agentkit import Agent, Library, Tool, ToolDefinition, open_store, tool
 from agentkit.composites import shortest_path
 from agentkit.composites.composite import program_to_json
-from agentkit.composites.language import (
-    Call,
-    ListLiteral,
-    Program,
-    Return,
-)
+from agentkit.composites.language import Program, child_call
 from agentkit.composites.parser import parse
 from agentkit.errors import (
     CompositeError,
@@ -211,8 +207,8 @@ def primitive(name: str) -> ToolDefinition:
 
 def calling(name: str, *children: str, pins: tuple[str, ...] = ()) -> ToolDefinition:
     """A calling that calls ``children`` one after the other."""
-    items = tuple(Call(child=child) for child in children)
-    program = Program(parameters=(), body=(Return(value=ListLiteral(items=items)),))
+    items = ast.List(elts=[child_call(child) for child in children])
+    program = Program(parameters=(), body=(ast.Return(value=items),))
     references = tuple(ChildReference(name=pin, digest=DIGEST) for pin in pins)
     return ToolDefinition(
         name=name, signature=Signature(children=references), body=program_to_json(program)
@@ -402,7 +398,7 @@ def test_the_shortest_way_takes_what_can_not_be_avoided(body):
     text = f"def f(x: int):\n {body}\n"
     program = parse(text, {"a": a, "b": b, "c": c}).program
     path = shortest_path(program, {"a": 1, "b": 2, "c": 5}.__getitem__)
-    assert "".join(call.child for call in path) == SHORTEST[body]
+    assert "".join(path) == SHORTEST[body]
 
 
 def opened_path(url: str | Path) -> Path:

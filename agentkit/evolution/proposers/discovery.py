@@ -201,11 +201,12 @@ def _note_refusal(call: ObservedCall, found: dict[str, _Shown]) -> None:
     for name in said.unexpected.keys() & given.keys():
         found[name].unexpected.append(call)
     for name in said.types.keys() & given.keys():
-        if not _is_of(given[name], said.types[name]):
+        if not is_of_type(given[name], said.types[name]):
             found[name].typed.append((call, said.types[name]))
 
 
-def _is_of(value: Any, wanted: str) -> bool:
+def is_of_type(value: Any, wanted: str) -> bool:
+    """Whether a value has a JSON type; a list of anything is an ``array``."""
     own = type_name(value)
     return (
         own == wanted
@@ -350,7 +351,7 @@ def _types(name: str, shown: _Shown, seen: ToolEvidence, had: Takes | None) -> t
     taken = {type_name(call.arguments[name]) for call in shown.given}
     if len(stated) == 1 and is_enough([call for call, _ in shown.typed], seen.knobs):
         (wanted,) = stated
-        strangers = [one for one in shown.given if not _is_of(one.arguments[name], wanted)]
+        strangers = [one for one in shown.given if not is_of_type(one.arguments[name], wanted)]
         if not strangers:
             finer = {one for one in taken if one.endswith("[]")} if wanted == "array" else set()
             return _together(finer) or (wanted,)

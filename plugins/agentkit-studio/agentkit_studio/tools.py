@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from agentkit.composites.composite import program_of
-from agentkit.composites.syntax import render
+from agentkit.composites.language import render
 from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evolution.differences import model_view, view_changes
 from agentkit.evolution.review import summary_of
