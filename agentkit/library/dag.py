@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agentkit import composites
 from agentkit.errors import LibraryError
@@ -20,11 +20,21 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.library.derived import Snapshot
-    from agentkit.library.library import Library
     from agentkit.messages import JsonObject
 
 _SHOWN = 4
 """Names at each end of a long path in an error message."""
+
+
+class HasDag(Protocol):
+    """The part of a library that the queries need."""
+
+    @property
+    def dag(self) -> Dag:
+        """The call graph."""
+        ...
+
+    def __getitem__(self, name: str) -> Tool: ...
 
 
 class Dag:
@@ -305,7 +315,7 @@ def cycle_among(
     return None
 
 
-def depth(library: Library, name: str) -> int:
+def depth(library: HasDag, name: str) -> int:
     r"""The number of layers of composites in a tool.
 
     0 for a primitive, 1 + the deepest child for a composite; a composite that calls nothing has
@@ -336,7 +346,7 @@ def depth(library: Library, name: str) -> int:
     return found
 
 
-def flat_size(library: Library, name: str) -> int:
+def flat_size(library: HasDag, name: str) -> int:
     """The minimum number of primitive calls behind one call of a tool.
 
     1 for a primitive. For a composite the sum over the calls on the lightest way through its
@@ -358,7 +368,7 @@ def flat_size(library: Library, name: str) -> int:
     return library.dag.flat_size(_known(library, name))
 
 
-def saved_calls(library: Library, name: str) -> int:
+def saved_calls(library: HasDag, name: str) -> int:
     """The number of calls a planner saves by calling a tool instead of its parts.
 
     CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that cannot avoid
@@ -378,7 +388,7 @@ def saved_calls(library: Library, name: str) -> int:
     return flat_size(library, name) - 1
 
 
-def ancestors(library: Library, name: str) -> tuple[str, ...]:
+def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
     """Everything that is made of a tool: what has to be validated again when it changes.
 
     Args:
@@ -403,7 +413,7 @@ def ancestors(library: Library, name: str) -> tuple[str, ...]:
     return _ordered(above, dag)
 
 
-def descendants(library: Library, name: str) -> tuple[str, ...]:
+def descendants(library: HasDag, name: str) -> tuple[str, ...]:
     """Everything that a tool is made of, through all layers, missing tools included.
 
     Args:
@@ -424,7 +434,7 @@ def descendants(library: Library, name: str) -> tuple[str, ...]:
     return _ordered(below, dag)
 
 
-def find_cycle(library: Library) -> tuple[str, ...] | None:
+def find_cycle(library: HasDag) -> tuple[str, ...] | None:
     """Composites that call each other in a circle, or None.
 
     A library that grows through the Tool Manager has none, because children are there before
@@ -444,7 +454,7 @@ def find_cycle(library: Library) -> tuple[str, ...] | None:
     return cycle_among(unknown, dag.children) if unknown else None
 
 
-def _known(library: Library, name: str) -> str:
+def _known(library: HasDag, name: str) -> str:
     return library[name].name  # raises with the nearest names
 
 
