@@ -12,7 +12,6 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
-from agentkit.composites.calls import Located, place_of
 from agentkit.composites.composite import program_to_json
 from agentkit.composites.parser import ParsedSource, parse, parse_expression
 from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
@@ -284,10 +283,7 @@ class Composer:
 
     def _place(self, node: object) -> Place:
         """Line and column, in characters from 1, of what a fault points at."""
-        if isinstance(node, tuple):
-            return node
-        syntax = node if isinstance(node, Located) else self._parsed.nodes.get(id(node))
-        return (1, 1) if syntax is None else place_of(syntax, self._parsed.text)
+        return node if isinstance(node, tuple) else self._parsed.place(node)
 
 
 def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from contextlib import closing
@@ -13,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
 from agentkit.composites.composite import composite_tool, program_to_json
 from agentkit.composites.contracts import Conditions
-from agentkit.composites.language import Call, Program, Return
+from agentkit.composites.language import Program, child_call
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeRunError, ContractViolation, LibraryError
@@ -104,7 +105,7 @@ def test_calls_in_a_circle_never_get_code():
     """Foreign data with a cycle is refused with its path."""
 
     def calling(name: str, child: str) -> ToolDefinition:
-        body = program_to_json(Program(parameters=(), body=(Return(value=Call(child=child)),)))
+        body = program_to_json(Program(parameters=(), body=(ast.Return(value=child_call(child)),)))
         return ToolDefinition(name=name, body=body)
 
     report = link_report(Library([calling("a", "b"), calling("b", "a")]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections import Counter
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agentkit.composites import language as ir
 from agentkit.composites.composite import called_in, program_of
+from agentkit.composites.language import walk
 from agentkit.evolution.validation.report import (
     OriginKind,
     ProposedChange,
@@ -467,7 +468,7 @@ def _literals(definition: ToolDefinition) -> Iterator[Any]:
     if program is None:  # whatever it says, it cannot run
         yield definition.body
         return
-    yield from (node.value for node in ir.walk(program) if isinstance(node, ir.Constant))
+    yield from (node.value for node in walk(program) if isinstance(node, ast.Constant))
 
 
 def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:
