@@ -351,7 +351,9 @@ def copy(
     rows = [(name, _words(amount, episodes=episodes)) for name, amount in amounts.items()]
     if not report.compared.is_equal:
         say("the source has grown since; run the command again to copy that too")
-    return Output(record=asdict(report), view=lambda: print_facts(rows))
+    compared = {"is_equal": report.compared.is_equal, **asdict(report.compared)}
+    record = {"copied": asdict(report.copied), "compared": compared}
+    return Output(record=record, view=lambda: print_facts(rows))
 
 
 def _words(amount: Amount, *, episodes: bool) -> str:

@@ -282,15 +282,6 @@ def test_no_episode_is_left_out_for_another_reason_than_its_id(filled):
     store.close()
 
 
-def test_a_check_names_a_view_that_came_after_opening(filled):
-    """A check of a store whose table became an endless view meanwhile names the view and ends."""
-    store = SQLiteStore(filled)
-    put_view(filled, "library_events")
-    (fault,) = store.check()
-    assert "view library_events" in fault.message
-    store.close()
-
-
 ROWS = {
     "UPDATE revisions SET since = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",
     "UPDATE revisions SET place = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",

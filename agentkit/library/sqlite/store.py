@@ -58,39 +58,24 @@ WHERE version > ?1 AND (
 """
 """A revision that no commit writes. What a version removes was added by an earlier one."""
 
-_GAP = """
-SELECT version FROM versions WHERE version > ?1 AND version <= ?2 AND (
+_GAP = """SELECT version FROM versions WHERE version > ?1 AND version <= ?2 AND (
     (version > 1 AND version - 1 NOT IN (SELECT version FROM versions))
-    OR version NOT IN (SELECT version FROM revisions)
-) ORDER BY version LIMIT 1
-"""
+    OR version NOT IN (SELECT version FROM revisions)) ORDER BY version LIMIT 1"""
 """A version that does not follow the one before, or that changed no tool."""
 
-_CURRENT = """
-SELECT digest, since, place FROM revisions WHERE tool_name = ? ORDER BY version DESC LIMIT 1
-"""
-
+_CURRENT = "SELECT digest, since, place FROM revisions WHERE tool_name = ? ORDER BY version DESC"
 _LAST_EVENT = "SELECT sequence, body FROM library_events ORDER BY sequence DESC LIMIT 1"
+_EVENTS_BETWEEN = """SELECT sequence, body FROM library_events
+WHERE sequence BETWEEN ? AND ? ORDER BY sequence"""
 
-_EVENTS_BETWEEN = """
-SELECT sequence, body FROM library_events WHERE sequence BETWEEN ? AND ? ORDER BY sequence
-"""
+_INSERT_EPISODE = """INSERT INTO episodes (episode_id, session_id, stop_reason, body)
+VALUES (?,?,?,?) ON CONFLICT (episode_id) DO NOTHING"""
 
-_INSERT_EPISODE = """
-INSERT INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
-ON CONFLICT (episode_id) DO NOTHING
-"""
+_INSERT_EXTENT = "INSERT INTO episode_extents VALUES (?,?,?) ON CONFLICT (sequence) DO NOTHING"
 
-_INSERT_EXTENT = """
-INSERT INTO episode_extents VALUES (?,?,?) ON CONFLICT (sequence) DO NOTHING
-"""
-
-_HAS_LABEL = """
-CASE WHEN json_valid(body) THEN EXISTS (
+_HAS_LABEL = """CASE WHEN json_valid(body) THEN EXISTS (
     SELECT 1 FROM json_each(body, '$.metadata')
-    WHERE key = json_extract(?, '$') AND atom = json_extract(?, '$')
-) ELSE TRUE END
-"""
+    WHERE key = json_extract(?, '$') AND atom = json_extract(?, '$')) ELSE TRUE END"""
 """Python writes and reads NaN, where SQLite says "malformed JSON" and ends the query. What it can
 not read is looked at when it has been decoded."""
 
@@ -278,9 +263,8 @@ class SQLiteStore(SQLStore):
         ]
         if found:
             raise StoreFormatError(
-                f"{self.path} is damaged at {found[0]}: a row there was changed or "
-                "deleted by hand. Nothing of it is used; 'agentkit check' lists what is damaged, "
-                "and a copy ('agentkit store copy BACKUP NEW') restores it"
+                f"{self.path} is damaged at {found[0]}: a row was changed or deleted by hand. "
+                "'agentkit check' lists the damage, 'agentkit store copy BACKUP NEW' restores it"
             )
 
     def _newest_version(self) -> int:
