@@ -10,27 +10,12 @@ from typing import Any
 import click
 
 from agentkit.cli.options import FromZero, StoreUrl, command
-from agentkit.cli.output import (
-    Output,
-    fold,
-    listing,
-    one_line,
-    print_facts,
-    print_text,
-    right,
-    say,
-)
+from agentkit.cli.output import Output, fold, listing, one_line, print_facts, print_text, right, say
 from agentkit.cli.stores import opened_to_read
 from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
-from agentkit.library.chain import (
-    key_text,
-    key_texts,
-    read_verifier,
-    verify_chain,
-    verify_library,
-)
+from agentkit.library.chain import key_text, key_texts, read_verifier, verify_chain, verify_library
 from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
 from agentkit.tools.error_messages import plural
 

@@ -30,15 +30,7 @@ from agentkit.cli.options import (
     option,
     typed_options,
 )
-from agentkit.cli.output import (
-    Output,
-    fold,
-    one_line,
-    print_facts,
-    print_table,
-    say,
-    say_some,
-)
+from agentkit.cli.output import Output, fold, one_line, print_facts, print_table, say, say_some
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
@@ -302,13 +294,7 @@ def store() -> None:
 
 
 @command(short_help="Copy the store SOURCE into the store TARGET.", group=store)
-def copy(
-    source: str,
-    target: str,
-    *,
-    dry_run: bool = False,
-    no_episodes: bool = False,
-) -> Output:
+def copy(source: str, target: str, *, dry_run: bool = False, no_episodes: bool = False) -> Output:
     """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
 
     Versions keep their numbers and times, events their hashes and signatures, episodes their order.

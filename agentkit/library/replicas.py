@@ -26,12 +26,7 @@ from agentkit.errors import (
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
-from agentkit.library.store import (
-    ForwardingStore,
-    LibraryChange,
-    Store,
-    append_all,
-)
+from agentkit.library.store import ForwardingStore, LibraryChange, Store, append_all
 
 ReplicaState = Literal["current", "behind", "away"]
 """``current``: the last look at the store found nothing newer, or took it up. ``behind``: the store

@@ -22,11 +22,7 @@ from agentkit.tools.rules import CallBefore
 
 READS = Effects.of(["reads"])
 OUTSIDE = Effects.of(["reads", "open_world"])
-TEXT = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 @pytest.fixture

@@ -327,9 +327,7 @@ def test_an_unreadable_composite_leaves_the_others(url, tmp_path):
 def test_conditions_of_composites_must_be_readable(sound):
     """Each condition that is no expression over the parameters is a fault of its own."""
     specification = replace(
-        sound["both"].definition.specification,
-        pre=("len(a) > 0", "c > 1"),
-        post=("result >",),
+        sound["both"].definition.specification, pre=("len(a) > 0", "c > 1"), post=("result >",)
     )
     found = faults_of(changed_both(sound, specification=specification))
     assert found == [("both", "condition"), ("both", "condition")]
@@ -396,12 +394,7 @@ WRITTEN = [
     (QUADRATIC_EXPR, {"a": 1, "b": -3, "c": 2, "x": 2}, 0, 5),
     (QUADRATIC_EXPR, {"a": 2, "b": 0, "c": -1, "x": 3}, 17, 5),
     (QUADRATIC_EXPR, {"a": 0, "b": 1, "c": 0, "x": 5}, 5, 5),
-    (
-        SUM_WHERE,
-        {"rows": SALES, "column": "amount", "predicate": 'row["region"] == "EU"'},
-        160,
-        3,
-    ),
+    (SUM_WHERE, {"rows": SALES, "column": "amount", "predicate": 'row["region"] == "EU"'}, 160, 3),
     (COMPUTE_RATIO, {"part": 15, "whole": 60}, 25.0, 2),
     (SOLVE_QUADRATIC, {"a": 1, "b": -5, "c": 6}, [2.0, 3.0], 4),
     (SOLVE_QUADRATIC, {"a": 1, "b": 0, "c": 4}, [], 4),

@@ -216,18 +216,12 @@ def test_a_view_in_place_of_a_table_is_refused(filled, table):
             "trigger spy",
         ),
         ("CREATE INDEX slow ON versions (upper(reason))", "index slow"),
-        (
-            "CREATE INDEX few ON versions (reason) WHERE length(hex(zeroblob(9))) > 0",
-            "index few",
-        ),
+        ("CREATE INDEX few ON versions (reason) WHERE length(hex(zeroblob(9))) > 0", "index few"),
         (
             "ALTER TABLE versions ADD COLUMN odd TEXT CHECK (length(hex(zeroblob(9))) > 0)",
             "table versions",
         ),
-        (
-            "ALTER TABLE versions ADD COLUMN big AS (printf('%.*c', 9, 'x'))",
-            "table versions",
-        ),
+        ("ALTER TABLE versions ADD COLUMN big AS (printf('%.*c', 9, 'x'))", "table versions"),
         (
             "DROP TABLE derived; CREATE VIRTUAL TABLE derived USING fts5(key, generation)",
             "virtual table derived",
@@ -320,12 +314,7 @@ COMMIT_STATEMENTS = (
     "INSERT INTO revisions",
     "COMMIT",
 )
-APPEND_STATEMENTS = (
-    "BEGIN",
-    "INSERT INTO episodes",
-    "INSERT INTO episode_tools",
-    "COMMIT",
-)
+APPEND_STATEMENTS = ("BEGIN", "INSERT INTO episodes", "INSERT INTO episode_tools", "COMMIT")
 
 WRITER = """
 import os, signal, sys

@@ -98,12 +98,7 @@ class SQLiteConnection:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        timeout_seconds: float,
-        tracer: Tracer | None,
-        read_only: bool = False,
+        self, path: Path, *, timeout_seconds: float, tracer: Tracer | None, read_only: bool = False
     ) -> None:
         import sqlite3
 

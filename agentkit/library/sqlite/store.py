@@ -12,18 +12,8 @@ from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
-from agentkit.errors import (
-    StaleVersionError,
-    StoreFormatError,
-    ToolNotFoundError,
-)
-from agentkit.library.changes import (
-    are_held,
-    begun_at,
-    check_change,
-    check_follows,
-    now,
-)
+from agentkit.errors import StaleVersionError, StoreFormatError, ToolNotFoundError
+from agentkit.library.changes import are_held, begun_at, check_change, check_follows, now
 from agentkit.library.events import storable
 from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore

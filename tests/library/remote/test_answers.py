@@ -21,12 +21,7 @@ from agentkit.library.changes import definition_to_json
 from agentkit.library.remote import RemoteStore, client as library_client
 from agentkit.server.keys import Keys
 
-HEAD = {
-    "format": 3,
-    "version": 1,
-    "library": "0" * 64,
-    "events": {"sequence": 0, "hash": ""},
-}
+HEAD = {"format": 3, "version": 1, "library": "0" * 64, "events": {"sequence": 0, "hash": ""}}
 
 
 def lines_of(*records: Any, status: int = 200, **headers: str) -> RawReply:
@@ -80,11 +75,7 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         (lines_of('{"format": NaN}'), StoreFormatError, "not JSON"),
         (lines_of("[" * 100_000), StoreFormatError, "not JSON"),
         (lines_of({**HEAD, "format": 4}), StoreFormatError, "upgrade agentkit-evolve"),
-        (
-            lines_of({}, **{"Content-Encoding": "br"}),
-            StoreFormatError,
-            "packed by 'br'",
-        ),
+        (lines_of({}, **{"Content-Encoding": "br"}), StoreFormatError, "packed by 'br'"),
         (RawReply(status=404), StoreError, "refuses the request"),
         (RawReply(status=401), StoreError, "AGENTKIT_LIBRARY_KEY"),
         (RawReply(status=204), StoreError, "refuses the request"),
