@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -195,8 +196,8 @@ def _verify(
         "events": len(events),
         "head": head,
         "is_whole": not faults,
-        "faults": [fault.to_json() for fault in faults],
-        "notes": [fault.to_json() for fault in notes],
+        "faults": [asdict(fault) for fault in faults],
+        "notes": [asdict(fault) for fault in notes],
     }
 
     def view() -> None:

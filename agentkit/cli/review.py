@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import click
 
-from agentkit.cli.boundary import CommandGroup
+from agentkit.cli.boundary import ListsWhenAlone
 from agentkit.cli.options import (
     Answers,
     FromZero,
@@ -39,17 +39,7 @@ _BRIEF = ("proposal_id", "tool", "state", "summary", "waits_for", "commands", "p
 Which = Annotated[str, argument("ID|TOOL|last")]
 
 
-class _ListsWhenAlone(CommandGroup):
-    """A group that takes the options of its ``list`` when no command is named."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments, those of ``list`` where they begin with no command."""
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_ListsWhenAlone)
+@click.group(cls=ListsWhenAlone)
 def review() -> None:
     """Read proposals, and approve, try or reject them.
 

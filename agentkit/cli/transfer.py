@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, get_args
@@ -46,7 +46,7 @@ from agentkit.evaluation.results.texts import shown
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import chain
-from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
+from agentkit.library.copying import Amount, compare_stores, copy_store
 from agentkit.library.opening import file_of, open_to_read
 from agentkit.library.store import append_all
 from agentkit.reading import open_plain
@@ -330,7 +330,7 @@ def copy(
             found = compare_stores(ours, theirs, episodes=episodes)
         say_some(f"{one.part} {one.place}: {one.message}" for one in found.differences)
         return Output(
-            record=found.to_json(),
+            record={"is_equal": found.is_equal, **asdict(found)},
             view=lambda: print_facts([("the same", _words(found, episodes=episodes))]),
             failed=not found.is_equal,
         )
@@ -342,15 +342,13 @@ def copy(
         raise UsageError("SOURCE and TARGET are the same store; name another target")
     with closing(open_to_read(source)) as ours, opened(target) as theirs:
         report = copy_store(ours, theirs, episodes=episodes)
-    facts = {"held": report.held} if report.held != Amount() else {}
-    facts |= {"copied": report.copied}
-    rows = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
-    rows.append(("the same", _words(report.compared, episodes=episodes)))
-    if report.is_behind:
+    amounts = {"copied": report.copied, "the same": report.compared}
+    rows = [(name, _words(amount, episodes=episodes)) for name, amount in amounts.items()]
+    if not report.compared.is_equal:
         say("the source has grown since; run the command again to copy that too")
-    return Output(record=report.to_json(), view=lambda: print_facts(rows))
+    return Output(record=asdict(report), view=lambda: print_facts(rows))
 
 
-def _words(amount: Amount | Comparison, *, episodes: bool) -> str:
+def _words(amount: Amount, *, episodes: bool) -> str:
     parts = [plural(amount.versions, "version"), plural(amount.events, "event")]
     return ", ".join([*parts, *([plural(amount.episodes, "episode")] if episodes else [])])

@@ -252,7 +252,7 @@ def test_a_view_in_place_of_a_table_is_refused(filled, table):
         ),
         (remade("TEXT NOT NULL UNIQUE,", "TEXT NOT NULL COLLATE NOCASE UNIQUE,"), "table episodes"),
         (remade("body ", "b\u2003ody "), "table episodes"),
-        (remade("-- JSON", ", UNIQUE (stop_reason) ON CONFLICT IGNORE -- JSON"), "table episodes"),
+        (remade("NULL)", "NULL, UNIQUE (stop_reason) ON CONFLICT IGNORE)"), "table episodes"),
         (
             """CREATE TABLE theirs (of REFERENCES episodes ON DELETE CASCADE); CREATE TRIGGER hidden
             AFTER DELETE ON theirs BEGIN DELETE FROM definitions; END""",

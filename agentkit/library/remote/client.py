@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import parse_qsl, urlsplit
@@ -216,27 +215,20 @@ def read_address(url: str) -> Address:
         _refuse("write http://HOST:PORT or https://HOST, perhaps with a path")
     where = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")
     path = parts.path.rstrip("/").removesuffix(PATH)
-    address = Address(base=f"{scheme}://{where}{path}", is_encrypted=scheme == "https")
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        match name:
-            case "timeout" if _is_seconds(value):
-                address = replace(address, timeout_seconds=float(value))
-            case "signed-from" if re.fullmatch("[0-9]{1,18}", value):
-                address = replace(address, signed_from=int(value))
-            case _:
-                _refuse(
-                    "it has an option that is none of timeout and signed-from, or one whose "
-                    f"value is not usable; a key goes into {KEY_VARIABLE}, never into a URL, which "
-                    "ends up in logs and lists of processes"
-                )
-    return address
-
-
-def _is_seconds(text: str) -> bool:
-    try:
-        return 0 < float(text) < math.inf
-    except ValueError:
-        return False
+    options = {"timeout": "60", "signed-from": "1"}
+    options |= parse_qsl(parts.query, keep_blank_values=True)
+    numbers = [one for one in options.values() if re.fullmatch(r"[0-9]{1,18}(\.[0-9]+)?", one)]
+    if len(options) > 2 or len(numbers) < 2 or not (seconds := float(options["timeout"])):
+        _refuse(
+            "it has an option that is none of timeout and signed-from, or one that is no number; a "
+            f"key goes into {KEY_VARIABLE}, never into a URL, which ends up in logs"
+        )
+    return Address(
+        base=f"{scheme}://{where}{path}",
+        is_encrypted=scheme == "https",
+        timeout_seconds=seconds,
+        signed_from=int(float(options["signed-from"])),
+    )
 
 
 def _refuse(why: str) -> NoReturn:
