@@ -103,14 +103,9 @@ def export(
     text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")
-    if lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
-        say(f"{form} cannot express {lost}; --json lists where")
     record |= {} if output else {"content": rendering.value}
     record |= {"names": dict(rendering.names)}
-    return Output(
-        record=record | {"losses": [loss.to_json() for loss in rendering.losses]},
-        view=lambda: None if output else click.echo(text, nl=False),
-    )
+    return Output(record=record, view=lambda: None if output else click.echo(text, nl=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -71,7 +71,8 @@ LARGEST_NAMESPACE = 9
 """Most functions in one namespace: OpenAI asks for fewer than ten."""
 
 _CAN_SEARCH = re.compile(r"\bgpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
-_OTHERS = "everything_else"
+_OTHERS = "other_tools"
+_ACCEPTABLE = WireNames(())
 _MOST_LISTED = 64
 _KEPT = frozenset({"reasoning", "compaction"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -155,16 +156,19 @@ def openai_responses_model(
 def namespace_of(definition: ToolDefinition) -> str:
     """The namespace of a tool: the first part of its name, or the MCP server that it is of.
 
+    Written as providers accept names, since it is shown to models and may be foreign text.
+
     Example:
         >>> namespace_of(ToolDefinition(name="github.issues.create"))
-        'github.issues'
+        'github_issues'
         >>> namespace_of(ToolDefinition(name="files__read")), namespace_of(ToolDefinition(name="a"))
-        ('files', 'everything_else')
+        ('files', 'other_tools')
     """
     name, origin = definition.name, definition.origin
     server, _, _ = origin.reference.partition("#") if origin.kind == "mcp" else ("", "", "")
     first, parted, _ = name.partition("__")
-    return name.rpartition(".")[0] or (parted and first) or server.removeprefix("mcp:") or _OTHERS
+    found = name.rpartition(".")[0] or (parted and first) or server.removeprefix("mcp:")
+    return _ACCEPTABLE.encode(found or _OTHERS)
 
 
 class _Overview:
@@ -390,18 +394,17 @@ class ResponsesCodec:
         for tool in tools:
             function = self._tool(tool)
             name = self._namespaces[function["name"]]
-            purpose = f"Tools for {namespace_of(tool)}."
+            purpose = f"Tools in the namespace {namespace_of(tool)}."
             space = {"type": "namespace", "name": name, "description": purpose}
             functions = spaces.setdefault(name, {**space, "tools": []})["tools"]
             functions.append({**function, "defer_loading": True})
         return list(spaces.values())
 
     def _with_room(self, namespace: str, taken: AbstractSet[str], sizes: Mapping[str, int]) -> str:
-        name = stem = self.names.encode(namespace)
-        number = 1
+        name, number = namespace, 1
         while name in taken or sizes[name] >= LARGEST_NAMESPACE:
             number += 1
-            name = f"{stem[:56]}_{number}"
+            name = f"{namespace[:56]}_{number}"
         return name
 
 
