@@ -56,8 +56,8 @@ def check_change(change: LibraryChange) -> None:
         raise StoreError(f"change {change.proposal_id!r} is empty: it changes and tells nothing")
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
-        names = ", ".join(map(repr, twice))
-        raise StoreError(f"change {change.proposal_id!r} names {names} more than once")
+        doubled = ", ".join(map(repr, twice))
+        raise StoreError(f"change {change.proposal_id!r} names {doubled} more than once")
     if change.created_at and moment_of(change.created_at) is None:
         words = f"was made at {change.created_at!r}, which is not ISO 8601 with a time zone"
         raise StoreError(f"change {change.proposal_id!r} {words}")

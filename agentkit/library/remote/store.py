@@ -62,11 +62,6 @@ class RemoteStore(ForwardingStore):
     def __repr__(self) -> str:
         return f"RemoteStore({str(self._address)!r})"
 
-    @property
-    def is_verified(self) -> bool:
-        """Whether signatures show that what is loaded is what was written."""
-        return self._verifier is not None
-
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Refused: the library is only read here.
 

@@ -327,8 +327,3 @@ def _why_not(path: Path) -> str:
     if not path.absolute().parent.is_dir():
         return f"the folder {path.absolute().parent} does not exist; make it first"
     return "this user may not write the file or its folder, where SQLite keeps its log"
-
-
-def storable(text: str) -> str:
-    r"""Text that SQLite takes: half a surrogate pair, which a model may write, as ``\udXXX``."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

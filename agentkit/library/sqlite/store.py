@@ -12,10 +12,16 @@ from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
-from agentkit.errors import StaleVersionError, StoreFormatError, ToolNotFoundError
-from agentkit.library.changes import are_held, begun_at, check_change, check_follows, now
+from agentkit.errors import StaleVersionError, StoreFormatError
+from agentkit.library.changes import (
+    are_held,
+    begun_at,
+    check_change,
+    check_follows,
+    missing_tool,
+    now,
+)
 from agentkit.library.events import storable
-from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.schema import bring_up_to_date, foreign_parts, our_parts
@@ -178,9 +184,7 @@ class SQLiteStore(SQLStore):
         for name in change.removals:
             place = self._standing(name)
             if place is None:
-                known = self.load()
-                nearest = nearest_names(name, known.tools)
-                raise ToolNotFoundError(name, nearest=nearest, version=known.version)
+                raise missing_tool(name, self.load())
             revisions.append((version, storable(name), None, None, *place))
         for number, (tool, _, origin) in enumerate(tools):
             place = self._standing(tool.name) or (version, number)
