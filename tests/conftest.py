@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest.register_assert_rewrite("agentkit.testing.conformance")  # failures show their values
+
 # No test asserts how long something takes: a busy machine may need seconds for one example.
 # AGENTKIT_EXAMPLES is how many a property is tried on; `make test-all` asks for 500.
 settings.register_profile(

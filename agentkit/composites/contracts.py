@@ -12,6 +12,7 @@ contract that it narrows, the other rules of the tool, its worked examples, and 
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,9 +20,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
-from agentkit.composites import language as ir
 from agentkit.composites.guards import ACTIVATION, METER, OUTERMOST, Frame, Meter, fail
 from agentkit.composites.interpreter import FrameLayout, Lowering
+from agentkit.composites.language import names_in
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import CONTRACT_LIMITS, CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
@@ -78,14 +79,14 @@ class Expression:
 
     __slots__ = ("_cost", "_evaluate", "_places", "_program", "_template", "names", "reads", "text")
 
-    def __init__(self, program: ir.Expression, *, text: str, names: Sequence[str]) -> None:
+    def __init__(self, program: ast.expr, *, text: str, names: Sequence[str]) -> None:
         self.text = text
         self.names = tuple(names)
         slots = FrameLayout(names)
         lowering = Lowering(slots)
         self._evaluate = lowering.lower(program)
         self._cost = lowering.nodes
-        used = {node.name for node in ir.walk(program) if isinstance(node, ir.Name)}
+        used = names_in(program)
         self.reads = tuple(name for name in self.names if name in used)
         self._places = tuple((name, slots.of(name)) for name in self.reads)
         self._program = program

@@ -14,7 +14,7 @@ from agentkit.composites.type_check import Expr, read_annotation
 from agentkit.errors import CompositeError, UsageError
 from agentkit.tools import definition_from_function
 from agentkit.tools.decorator import tool
-from agentkit.tools.definition import Effects, Example, ToolDefinition
+from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
 
 
@@ -73,11 +73,6 @@ def quadratic_expr(a: float, b: float, c: float, x: float) -> float:
 
     Raises:
         OverflowError: The value is too large.
-
-    >>> quadratic_expr(1, -3, 2, 2)
-    0.0
-    >>> quadratic_expr(0, 1, 0, x=5)
-    5.0
     """
     return add(add(mul(a, pow_int(x, 2)), mul(b, x)), c)
 '''
@@ -107,9 +102,7 @@ def test_the_record_of_the_paper() -> None:
         "Raises OverflowError: The value is too large.",
     )
     assert definition.specification.complexity == "O(1)"
-    assert [(e.arguments["x"], e.result) for e in definition.examples] == [
-        (3, 17.0), (2, 0.0), (5, 5.0),
-    ]  # fmt: skip
+    assert [(e.arguments["x"], e.result) for e in definition.examples] == [(3, 17.0)]
     assert definition.examples[0].query == "2x²-1 at 3"
     assert (definition.origin.kind, definition.origin.reference) == ("composite", "quadratic.py")
     assert ToolDefinition.from_json(definition.to_json()) == definition
@@ -201,7 +194,6 @@ HOSTILE = {
     "deep types": f"def f(a: {'Optional[' * 100}int{']' * 100}):\n{BODY}",
     "deep examples": f"@composite(examples={'[' * 150}{']' * 150})\ndef f(a):\n{BODY}",
     "a long condition": f"@composite(pre=['{'1+' * 3000}1'])\ndef f(a):\n{BODY}",
-    "a deep worked call": f"def f(a):\n    '>>> f({'[' * 5000})'\n{BODY}",
     "half a character in words": f"def f(a):\n    'D \\ud800'\n{BODY}",
     "a null in a condition": f"@composite(pre=['\\0'])\ndef f(a):\n{BODY}",
 }
@@ -224,49 +216,6 @@ def composed(docstring: str, decorator: str = "") -> ToolDefinition:
         "    return add(a, b)\n",
         TOOLS,
     )
-
-
-@pytest.mark.parametrize(
-    ("shown", "arguments", "result"),
-    [
-        (">>> f(1)\n1.0", {"a": 1}, 1.0),
-        (">>> f(1, 2)\n3", {"a": 1, "b": 2}, 3),
-        (">>> f(b=-2, a=1.5)\n-0.5", {"a": 1.5, "b": -2}, -0.5),
-        (">>> f(\n...     1,\n...     b=2,\n... )\n3.0", {"a": 1, "b": 2}, 3.0),
-        (">>> f(1)", {"a": 1}, None),
-    ],
-)
-def test_a_worked_call_is_an_example(
-    shown: str, arguments: Mapping[str, object], result: object
-) -> None:
-    """Positional arguments get their names; the value below is the result."""
-    definition = composed(f"Add.\n\n{shown}\n")
-    assert definition.examples == (Example(arguments=arguments, result=result),)
-    assert definition.text == "Add."
-
-
-@pytest.mark.parametrize(
-    ("shown", "line", "why"),
-    [
-        (">>> f(1)\nabout one", 4, "'about one' is not a literal"),
-        (">>> g(1)\n1", 4, "it calls 'g', not 'f'"),
-        (">>> f(1, 2, 3)\n1", 4, "it gives 3 values for 2 parameters"),
-        (">>> f(c=2)\n1", 4, "'c' does not name one more parameter"),
-        (">>> f(1) + 1\n2", 4, "is not a plain call"),
-        (">>> f(b'x')\n1", 4, "bytes is not JSON"),
-        (">>> f(1e999)\n1", 4, "a number that JSON cannot write"),
-        (">>> f('one')\n1", 4, "break the declared types"),
-        (">>> f(1)\n'one'", 4, "the result 'one' of a worked call breaks the declared type"),
-        (">>> f(1)\n1.0\n>>> f()\n2", 6, "break the declared types"),
-    ],
-)
-def test_a_worked_call_that_is_none_is_a_problem(shown: str, line: int, why: str) -> None:
-    """An example that cannot be read or does not fit is told at its prompt."""
-    with pytest.raises(CompositeError) as caught:
-        composed(f"Add.\n\n{shown}\n")
-    (problem,) = caught.value.problems
-    assert (problem.code, problem.line, problem.column) == ("example", line, 5)
-    assert why in problem.message
 
 
 # --- joined effects --------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentkit.composites import language as ir
 from agentkit.composites.composite import Composite
+from agentkit.composites.parser import read_source
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ModelRetry, ToolFailed, UsageError
 from agentkit.tools.decorator import tool
@@ -41,8 +41,7 @@ def test_wrong_arguments_are_refused(compiled: Compile, arguments: Mapping[str, 
 
 def test_a_child_that_is_not_there_is_refused_at_once() -> None:
     """A composite cannot be made without its children, or with one that has no function."""
-    call = ir.Call(child="gone")
-    program = ir.Program(parameters=(), body=(ir.Return(value=call),))
+    program = read_source("def f(): return gone()", None, stored_as="f").program
     with pytest.raises(CompositeError) as missing:
         Composite(program, {}, name="f")
     unbound = Tool(definition=ToolDefinition(name="gone"))

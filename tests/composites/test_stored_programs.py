@@ -14,17 +14,15 @@ import pytest
 from agentkit import Agent, ModelRetry, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
-from agentkit.composites import language as ir
 from agentkit.composites.composite import (
-    Composite,
     composite_tool,
     program_from_json,
     program_to_json,
 )
+from agentkit.composites.language import Program, calls, child_of, render
 from agentkit.composites.parser import parse
 from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.source import compose
-from agentkit.composites.syntax import render
 from agentkit.errors import CompositeError
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -52,7 +50,7 @@ def refused(record: Any, **options: Any) -> str:
     return problem.code
 
 
-def stored(program: ir.Program) -> Any:
+def stored(program: Program) -> Any:
     """What a store keeps of a program."""
     return json.loads(json.dumps(program_to_json(program)))
 
@@ -70,7 +68,7 @@ def test_names_that_python_can_not_write_are_stored_as_they_are(tools: Mapping[s
     """A tool and a parameter with foreign characters are quoted; no tools are needed to read them."""
     source = "def f(x): return [get_user(user_id=x, from_=1), weather.now(x)]"
     program = parse(source, tools).program
-    assert [call.child for call in ir.calls(program)] == ["get user", "weather.now"]
+    assert [child_of(call) for call in calls(program)] == ["get user", "weather.now"]
     text = render(program, "f")
     assert "tools['get user'](**{'user-id': x}, **{'from': 1}), weather.now(city=x)" in text
     assert parse(text, tools).program == program
@@ -152,29 +150,11 @@ def lines_of(body: str) -> dict[str, Any]:
     return {"format": 2, "source": f"def f(x):\n{body}"}
 
 
-FLAG = {"kind": "Builtin", "function": "len", "arguments": [], "keywords": []}
-FLAG["arguments"] = [{"kind": "ListLiteral", "items": [{"kind": "Constant", "value": 1}]}]
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        lines_of("    if len([1]) > 0:\n        return x\n    return 0\n"),
-        returning(
-            {
-                "kind": "Conditional",
-                "test": FLAG,
-                "then": {"kind": "Name", "name": "x"},
-                "otherwise": {"kind": "Constant", "value": 0},
-            }
-        ),
-    ],
-    ids=["text", "tree"],
-)
-def test_only_new_programs_are_refused_for_their_style(record: Any) -> None:
+def test_only_new_programs_are_refused_for_dead_calls(tools: Mapping[str, Tool]) -> None:
     """A stored program that would run does run, also where a new one is refused."""
-    assert refused(record, is_new=True) == "constant_condition"
-    assert Composite(program_from_json(record), {}, name="f").run({"x": 7}) == 7
+    record = lines_of("    measure(x=x)\n    return x\n")
+    assert refused(record, tools=tools, is_new=True) == "dead_call"
+    assert program_from_json(record, tools=tools).text.count("measure") == 1
 
 
 def test_a_long_program_is_read_under_the_limits_for_reading() -> None:

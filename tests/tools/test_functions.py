@@ -662,38 +662,6 @@ def documented(text: str, times: int = 1) -> str:
     return text * times
 
 
-def test_worked_calls_become_examples() -> None:
-    """Calls with literal arguments are L4 examples; other examples stay in the summary."""
-    definition = definition_from_function(documented)
-    assert definition.examples == (
-        Example(arguments={"text": "ab", "times": 2}, result="abab"),
-        Example(arguments={"text": "x"}, result="x"),
-    )
-    assert definition.description.summary == (
-        'Repeat a text.\n\nExamples:\n>>> documented("q" + "r")\n\'qr\'\n\nEmpty texts stay empty.'
-    )
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "other(1)",
-        "add(1, 2, 3)",
-        "add(*[1])",
-        "add({1, 2})",
-        "add(x)",
-        "x = 1",
-    ],
-)
-def test_what_is_not_a_plain_call_stays_text(call) -> None:
-    """An example that is not a call with literals is kept word for word."""
-    found = read_docstring(
-        f"Add.\n\nExamples:\n    >>> {call}\n    3\n", function_name="add", parameters=("a", "b")
-    )
-    assert found.examples == ()
-    assert call in found.summary
-
-
 PUMPS = {
     "brackets": lambda n: "x " + "(" * n + ":",
     "spaces and brackets": lambda n: "x" + " " * n + "(" * n + ":",

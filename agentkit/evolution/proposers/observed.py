@@ -15,7 +15,7 @@ from agentkit.composites.contracts import RuleChecker, with_rules_alone
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import CONVERSATION, witness
+from agentkit.episodes.labels import CONVERSATION, PROBE_OF, witness
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposal import PassedOver, PassedOverReason
@@ -164,6 +164,8 @@ def _observed(
         blamed = parameter_of(failure) or blamed_argument(failure, arguments) or ""
     else:
         failure = None
+    # a probe gives what errors of other probes asked for: it vouches for no word
+    is_probe = PROBE_OF in episode.metadata
     party = (
         ("episode", episode.episode_id),
         ("episode", episode.resumes),
@@ -179,9 +181,9 @@ def _observed(
         is_accepted=_is_accepted(step),
         refusal=failure,
         blamed=frozenset({blamed} - {""}),
-        earlier=None if episode.history_length else tuple(earlier),
+        earlier=None if is_probe or episode.history_length else tuple(earlier),
         refusals=tuple(refusals),
-        request=episode.request,
+        request="" if is_probe else episode.request,
         party=frozenset((kind, name) for kind, name in party if name),
     )
 

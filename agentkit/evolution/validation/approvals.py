@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections import Counter
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agentkit.composites import language as ir
 from agentkit.composites.composite import called_in, program_of
+from agentkit.composites.language import walk
 from agentkit.evolution.validation.report import (
     OriginKind,
     ProposedChange,
@@ -180,8 +181,8 @@ DOUBTS: frozenset[str] = frozenset(
         # a sentence was read, and held against the schema, which stays as it is whatever it says
         *("value_contradicted", "presence_contradicted", "type_contradicted"),
         *("unit_contradicted", "bounds_contradicted"),
-        # a word was taken for the name of a tool
-        "other_tool",
+        # a word was taken for the name of a tool, or a name of a parameter for that of a secret
+        *("other_tool", "secret_request"),
     )
 )
 """Codes of checks that judge wording, and may be wrong about an honest sentence: a person is asked.
@@ -467,7 +468,7 @@ def _literals(definition: ToolDefinition) -> Iterator[Any]:
     if program is None:  # whatever it says, it cannot run
         yield definition.body
         return
-    yield from (node.value for node in ir.walk(program) if isinstance(node, ir.Constant))
+    yield from (node.value for node in walk(program) if isinstance(node, ast.Constant))
 
 
 def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:

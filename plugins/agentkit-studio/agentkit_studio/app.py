@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -23,7 +24,7 @@ from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
-from agentkit_studio import calls, episodes, findings, health, inbox, playground, tools
+from agentkit_studio import calls, episodes, findings, health, inbox, judging, playground, tools
 from agentkit_studio.access import (
     Access,
     ForbiddenError,
@@ -82,7 +83,7 @@ def create_studio(
     """
     places = tuple(
         place
-        for pages in (inbox, findings, tools, episodes, playground, health, calls)
+        for pages in (inbox, findings, tools, episodes, judging, playground, health, calls)
         for place in pages.PLACES
     )
     studio = Studio(
@@ -176,7 +177,9 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
             return await run_in_threadpool(studio.written, request, user, found)
         if isinstance(found, Goto):
             request.session["notice"] = found.notice[:300]
-            return RedirectResponse(request.url_for(found.route, **found.values).path, 303)
+            address = request.url_for(found.route, **found.values).path
+            behind = f"?{urlencode(found.query)}" if found.query else ""
+            return RedirectResponse(address + behind, 303)
         return found
 
     return answer

@@ -130,6 +130,7 @@ def budget_of(ledger: Ledger, proposal_id: str, rules: GateConfig) -> Budget:
 
 _MOST_BOXES = 60
 _HOPS = 3
+_MOST_COLUMNS = 12
 WIDTH, HEIGHT = 176, 30
 _GAP_X, _GAP_Y = 56, 12
 
@@ -178,6 +179,7 @@ def graph_around(library: Library, name: str) -> Graph:
     is_cut |= _spread(dag.parents, columns, -1)
     if len(columns) == 1:
         return Graph()
+    _apart(dag.children, columns)
     first = min(columns.values())
     rows: dict[int, list[str]] = {}
     for one in sorted(columns):
@@ -219,6 +221,20 @@ def _spread(near: Mapping[str, Sequence[str]], columns: dict[str, int], step: in
         if len(edge) > room:
             return True
     return any(near.get(one) for one in edge)
+
+
+def _apart(children: Mapping[str, Sequence[str]], columns: dict[str, int]) -> None:
+    """Move tools outwards until each stands left of what it calls; a circle ends at some bound."""
+    edges = [(one, child) for one in columns for child in children.get(one, ()) if child in columns]
+    for _ in range(_MOST_COLUMNS):
+        wrong = [(one, child) for one, child in edges if columns[one] >= columns[child]]
+        if not wrong:
+            return
+        for one, child in wrong:
+            if columns[child] <= 0:
+                columns[one] = columns[child] - 1
+            else:
+                columns[child] = columns[one] + 1
 
 
 def _kind(library: Library, name: str) -> str:

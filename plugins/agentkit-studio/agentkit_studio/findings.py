@@ -72,12 +72,16 @@ def can_mend(code: str) -> bool:
 
 
 def text_fields(definition: ToolDefinition) -> Mapping[str, str]:
-    """What a person may write: the sentence of the tool, and one for each parameter."""
+    """What a person may write: the sentence of the tool, and one for each parameter.
+
+    As they are, without invisible characters: what nobody sees nobody should send on.
+    """
     texts = definition.description.parameters
-    return {
+    fields = {
         SUMMARY: definition.description.summary,
         **{name: texts.get(name, "") for name in (*definition.signature.properties, *texts)},
     }
+    return {name: _without_invisible(text) for name, text in fields.items()}
 
 
 def mend(asked: Asked) -> Goto:

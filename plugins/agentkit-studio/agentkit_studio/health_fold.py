@@ -203,6 +203,16 @@ class HealthFold:
         verdict = episode.verdict
         return None if verdict is None or verdict.fault is not None else verdict.passed
 
+    def label_of(self, episode: Episode) -> str:
+        """What went wrong with a run, also by a later verdict; empty for nothing."""
+        known = self._known.get(episode.episode_id)
+        return self._label(episode, episode.verdict) if known is None else known.label
+
+    def judged_by(self, episode: Episode) -> str:
+        """Id of the record that holds the latest verdict beside an episode; empty for none."""
+        known = self._known.get(episode.episode_id)
+        return "" if known is None else known.by
+
     def calls_of(self, tool: str, since: int, until: int | None = None) -> tuple[int, int]:
         """Calls of a tool in runs with some library versions, and how many of them failed.
 

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.texts import shown, visible
+from agentkit.evaluation.results.texts import shown, shown_value, visible
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.evolution.manager import ToolManager
@@ -84,11 +84,13 @@ class Goto:
     Attributes:
         route: Name of its route.
         values: Parts of its path.
+        query: What stands behind the question mark.
         notice: What has happened, shown once there.
     """
 
     route: str
     values: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
     notice: str = ""
 
 
@@ -166,10 +168,12 @@ class Studio:
     gates: GateConfig = GateConfig()  # noqa: RUF009 - frozen
     title: str = "agentkit"
     places: Sequence[Place] = ()
-    _made: dict[tuple[int | None, str], Agent[Any, Any]] = field(default_factory=dict)
+    _made: dict[tuple[int | None, str, bool], Agent[Any, Any]] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
-    def agent_at(self, version: int | None = None, model: str = "") -> Agent[Any, Any]:
+    def agent_at(
+        self, version: int | None = None, model: str = "", *, replays: bool = False
+    ) -> Agent[Any, Any]:
         """The agent of a library version and a model, made when it is first asked for.
 
         Raises:
@@ -179,17 +183,18 @@ class Studio:
             raise BadRequestError(
                 f"The studio asks no model {model[:100]!r}; start it with --also."
             )
-        if self.agents is None:
+        agents = self.replays if replays else self.agents
+        if agents is None:
             raise UsageError(
                 "the studio has no agent: start it with the agent's tools, "
                 "agentkit studio --tools FILE.py"
             )
-        key = version, model
+        key = version, model, replays
         with self._making:
             if key not in self._made:
                 while len(self._made) >= _MOST_AGENTS:
                     self._made.pop(next(iter(self._made)))
-                self._made[key] = self.agents(version, model)
+                self._made[key] = agents(version, model)
             agent = self._made[key]
         if version is None:
             agent.refresh()  # what was promoted a moment ago is to be tried
@@ -215,7 +220,7 @@ class Studio:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        made.filters |= {"shown": shown, "visible": visible, "when": _when}
+        made.filters |= {"shown": shown, "visible": visible, "when": _when, "value": shown_value}
         return made
 
     def written(self, request: Request, user: User | None, page: Page) -> Response:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from agentkit.composites.composite import program_of
-from agentkit.composites.syntax import render
+from agentkit.composites.language import render
 from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evolution.differences import model_view, view_changes
 from agentkit.evolution.review import summary_of
@@ -81,7 +81,7 @@ def tool(asked: Asked) -> Page:
         raise NotThereError(f"No tool is called {name[:100]!r}, and none ever was.")
     definition = known.definition if known is not None else None
     program = None if definition is None else program_of(definition)
-    asked.studio.health.update()
+    asked.studio.health.update(0.03)
     values = {
         "name": name,
         "definition": definition,

@@ -121,7 +121,7 @@ def _fact(one: ViewChange) -> str:
         said = json.loads(one.after)
         return said if isinstance(said, str) else " or ".join(map(str, said))
     if (one.keyword, one.after) == ("additionalProperties", "false"):
-        return "nothing else"
+        return "no other arguments"
     name = one.place or "the call"
     words = one.sentence.removeprefix(name).removeprefix(":").strip().removesuffix(".")
     return words.removeprefix("must be ").replace("may only be", "only")[:_LONGEST]

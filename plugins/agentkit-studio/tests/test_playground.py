@@ -30,9 +30,10 @@ def kinds(records):
 def test_calls_results_and_text_come_as_they_happen(studio, say, store):
     """The end names version, tokens and the episode, which is the user's."""
     records = say(studio(), "loan")
-    assert kinds(records)[:2] == ["call", "result"]
+    assert kinds(records)[:3] == ["offered", "call", "result"]
+    assert records[0]["text"] == "all 2 tools: loan_offer, sell_car"
     assert kinds(records)[-1] == "end"
-    assert records[0]["text"] == "loan_offer(amount=9000, periods=36)"
+    assert records[1]["text"] == "loan_offer(amount=9000, periods=36)"
     text = "".join(one["text"] for one in records if one["kind"] == "text")
     assert text == "It says: 250.0"
     episode = store.get(records[-1]["run"])

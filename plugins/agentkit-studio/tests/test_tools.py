@@ -127,10 +127,10 @@ def test_findings_are_listed_by_kind(studio, unclean):
     """The worst first, each with its tool, and with all of a kind on a page of its own."""
     client = studio("vera")
     page = client.get("/findings").text
-    assert page.index("Invisible characters") < page.index("Html in texts")
+    assert page.index("Invisible characters") < page.index("HTML in texts")
     assert 'href="/tools/find_cars"' in page
     assert "Propose to mend it" not in page  # a viewer proposes nothing
-    assert "Html in texts" not in client.get("/findings", params={"kind": "invisible"}).text
+    assert "HTML in texts" not in client.get("/findings", params={"kind": "invisible"}).text
     assert client.get("/findings", params={"kind": "<b>"}).status_code == 404
 
 

@@ -15,10 +15,11 @@ from support.media import PDF, RED, WAV
 
 from agentkit import Agent
 from agentkit.errors import McpConnectionError, ToolFailed
+from agentkit.evolution import EvidenceProposer, ToolManager, evolve, explore
 from agentkit.interop.mcp import McpLimits, McpServer
-from agentkit.library import open_store
-from agentkit.messages import ToolCall
-from agentkit.testing import ScriptedModel
+from agentkit.library import Author, open_store
+from agentkit.messages import ToolCall, ToolMessage
+from agentkit.testing import FunctionModel, ScriptedModel
 
 NUMBER = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
 
@@ -379,3 +380,47 @@ async def test_a_listing_of_very_many_tools_is_cut_before_it_is_checked(entry):
     ) as server:
         assert len(server.tools) == 10
         assert "more than 10 tools" in server.listing.notes[0]
+
+
+async def test_a_server_without_documentation_is_learned_from_its_refusals(fake, entry):
+    """A round over recorded calls and probes gives a tool its parameters, and calls become valid."""
+
+    def choose(arguments):
+        if missing := [name for name in ("n", "k") if name not in (arguments or {})]:
+            lines = "".join(f"\n{name}\n  Field required [type=missing]" for name in missing)
+            said = f"Error executing tool choose: {len(missing)} validation errors{lines}"
+            return {"content": [text(said)], "isError": True}
+        return {"content": [text(f"{arguments['n']} over {arguments['k']}")]}
+
+    def clerk(request):
+        if isinstance(request.messages[-1], ToolMessage):
+            return request.messages[-1].text
+        numbers = [int(word) for word in request.messages[-1].text.split() if word.isdigit()]
+        names = request.tools[0].parameters_schema["properties"]
+        arguments = dict(zip(names, numbers, strict=False))
+        return [ToolCall(call_id="1", name="choose", arguments=arguments)]
+
+    hints = {"readOnlyHint": True, "openWorldHint": False}
+    server = fake(entry("choose", "Ways to choose.", annotations=hints))
+    server.answers["choose"] = choose
+    options = {"new_tools": "screen", "trust_annotations": True}
+    async with McpServer.in_process(server.server, **options) as connected:
+        store, [tool] = open_store("memory:"), connected.tools
+        manager = ToolManager(store, tools=[tool])
+        manager.register([tool])
+
+        async def valid():
+            agent = Agent(FunctionModel(clerk), tools=[tool], store=store)
+            runs = [await agent.run(f"Of {n} things take 2") for n in (5, 6)]
+            return [run.episode.results[0].status for run in runs]
+
+        assert await valid() == ["failed", "failed"]
+        await explore(tool, store=store)
+        report = await evolve(manager, [EvidenceProposer()], episodes=list(store.select()))
+        [outcome] = report.considered
+        assert outcome.why == "waits for a judge of another model or a person to agree"
+        manager.approve(outcome.record.proposal_id, person=Author(kind="person", name="ann"))
+        while (await manager.advance_async(outcome.record.proposal_id))[0].has_moved:
+            continue
+        assert manager.library["choose"].definition.known_signature.required == ("n", "k")
+        assert await valid() == ["ok", "ok"]

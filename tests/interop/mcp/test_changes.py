@@ -139,24 +139,12 @@ async def test_new_tools_wait_for_a_person(fake, entry, caplog):
 
 
 async def test_a_server_that_shadows_another_is_held(fake, entry):
-    """A tool under the name of another server's approved tool is not offered unseen."""
+    """A tool under the name of another server's approved tool is not offered unseen, nor as that."""
     mine, other = fake(entry("read")), fake(entry("read", "Read, but better."))
     known = McpServer.in_process(mine.server, name="mine", new_tools="screen")
     async with McpServers(known, McpServer.in_process(other.server, name="other")) as both:
-        assert [tool.name for tool in both.tools] == ["read"]
+        assert [tool.name for tool in both.tools] == ["mine__read"]
         assert [held.code for held in both.held["other"]] == ["unapproved"]
-
-
-@pytest.mark.parametrize("other", ["Read", "read "])
-async def test_names_that_look_like_one_get_their_servers_names(fake, entry, other):
-    """Case and spaces do not tell a stranger's tool from the one that somebody knows."""
-    left, right = fake(entry("read")), fake(entry(other))
-    servers = McpServers(
-        McpServer.in_process(left.server, name="files", new_tools="screen"),
-        McpServer.in_process(right.server, name="mail", new_tools="screen"),
-    )
-    async with servers:
-        assert [one.name for one in servers.tools] == ["files__read", f"mail__{other}"]
 
 
 @pytest.mark.parametrize(
@@ -190,19 +178,6 @@ async def test_names_of_one_server_that_look_alike_are_held(fake, entry, names, 
     assert result.output == "done"
 
 
-async def test_names_that_look_alike_in_turn_all_get_their_servers_names(fake, entry):
-    """What a name with its server's looks like gets one too, and the servers cannot go on so."""
-    left = fake(*map(entry, ["x", "b__x", "b__a__b__x"]))
-    right = fake(*map(entry, ["x", "a__b__x"]))
-    servers = McpServers(
-        McpServer.in_process(left.server, name="a", new_tools="screen"),
-        McpServer.in_process(right.server, name="b", new_tools="screen"),
-    )
-    async with servers:
-        names = [one.name for one in servers.tools]
-    assert names == ["a__x", "a__b__x", "a__b__a__b__x", "b__x", "b__a__b__x"]
-
-
 def test_kept_tools_that_look_alike_are_told_apart_before_anybody_connects(fake, entry):
     """Two servers whose kept tools have one name are offered both, under different names."""
     servers = []
@@ -212,19 +187,18 @@ def test_kept_tools_that_look_alike_are_told_apart_before_anybody_connects(fake,
             store = open_store("memory:")
             keep_tools(ToolManager(store, author=Author(kind="person", name="ada")), server.tools)
         servers.append(McpServer.in_process(given, name=name, kept=store.load()))
-    assert [one.name for one in McpServers(*servers).tools] == ["read", "mail__read"]
+    assert [one.name for one in McpServers(*servers).tools] == ["files__read", "mail__read"]
 
 
-async def test_colliding_names_get_their_servers_names(fake, entry):
-    """Tools of one name are offered under both servers' names, and call their own server."""
+async def test_tools_of_several_servers_have_their_servers_names(fake, entry):
+    """Tools are offered under their servers' names, and call their own server."""
     left, right = fake(entry("read"), entry("left")), fake(entry("read"))
     servers = McpServers(
         McpServer.in_process(left.server, name="files", new_tools="screen"),
         McpServer.in_process(right.server, name="mail", new_tools="screen"),
     )
     async with servers:
-        assert [one.name for one in servers.tools] == ["files__read", "left", "mail__read"]
-        assert servers.renamed[0] == "files__read: read of files, whose name is taken"
+        assert [one.name for one in servers.tools] == ["files__read", "files__left", "mail__read"]
         agent = Agent(
             ScriptedModel([[ToolCall(call_id="1", name="mail__read", arguments={})], "done"]),
             router=servers,

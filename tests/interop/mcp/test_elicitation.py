@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import stat
 import sys
 from pathlib import Path
 
 import pytest
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-from mcp.shared.auth import OAuthToken
 
 from agentkit import Agent, Library, open_store, tool
 from agentkit.agent import Approval
 from agentkit.errors import McpError, ToolFailed
 from agentkit.evolution import ToolManager
-from agentkit.interop.mcp import LibraryServer, McpServer, OAuthFile, keep_tools
+from agentkit.interop.mcp import LibraryServer, McpServer, keep_tools
 from agentkit.library import Author
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -209,16 +206,35 @@ def protected(issued):
     return app
 
 
-async def test_a_server_behind_oauth_is_called_with_a_token(listening, tmp_path):
-    """The official package fetches the token; kept in a file of ours, it serves the next start."""
+class Storage:
+    """Keeps the token of the last start."""
+
+    def __init__(self):
+        self.tokens = None
+
+    async def get_tokens(self):
+        return self.tokens
+
+    async def set_tokens(self, tokens):
+        self.tokens = tokens
+
+    async def get_client_info(self):
+        return None
+
+    async def set_client_info(self, client_info):
+        pass
+
+
+async def test_a_server_behind_oauth_is_called_with_a_token(listening):
+    """The official package fetches the token; kept, it serves the next start."""
     issued = []
     url, _ = listening(protected(issued))
-    path = tmp_path / "orders.json"
+    storage = Storage()
 
     def connect():
         auth = ClientCredentialsOAuthProvider(
             url,
-            OAuthFile(path),
+            storage,
             client_id="bot",
             client_secret="s3cret",
             issuer=url[: -len("/mcp")],
@@ -229,19 +245,4 @@ async def test_a_server_behind_oauth_is_called_with_a_token(listening, tmp_path)
         async with connect() as server:
             assert (await server.library["price"](item="pen")) == 3
     assert issued == ["token-0"]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "token-0" not in repr(connect()._place)
-
-
-async def test_tokens_that_cannot_be_read_are_fetched_again(tmp_path):
-    """A damaged file is no reason to stop: it holds nothing that cannot be had again."""
-    path = tmp_path / "orders.json"
-    for text in ("{half", "[" * 100_000, "[]", '{"tokens": 3}'):
-        path.write_text(text)
-        assert await OAuthFile(path).get_tokens() is None
-    path.chmod(0o644)
-    await OAuthFile(path).set_tokens(OAuthToken(access_token="t"))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    os.mkfifo(tmp_path / "pipe")
-    assert await OAuthFile(tmp_path / "pipe").get_tokens() is None
-    assert await OAuthFile(tmp_path / "absent.json").get_client_info() is None
