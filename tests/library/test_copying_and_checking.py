@@ -145,6 +145,22 @@ def test_what_comes_meanwhile_is_left_for_the_next_time(source, target):
     assert all_told(target) == all_told(source)
 
 
+@pytest.mark.parametrize("number", [200_000_000, 2**63 - 1])
+def test_a_damaged_version_number_is_not_counted_to(tmp_path, number):
+    """Changes are read as they lie in the file, however great the newest version's number is."""
+    path = tmp_path / "damaged.db"
+    with closing(open_store(str(path))) as source:
+        write_history(source, STEPS)
+        newest = source.versions()[-1]
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("PRAGMA foreign_keys=OFF")
+        for table in ("versions", "revisions"):
+            raw.execute(f"UPDATE {table} SET version = ? WHERE version = ?", (number, newest))
+    with closing(open_store(str(path))) as source:
+        assert [one.version for one in source.changes()][-2:] == [newest - 1, number]
+        assert check_store(source)
+
+
 def test_a_damaged_definition_is_not_copied(tmp_path, target):
     """A definition that is not the one of its digest is found before it is written."""
     path = tmp_path / "damaged.db"
