@@ -63,8 +63,6 @@ def add(
     *,
     composite: Annotated[TextIO | None, option(type=click.File(encoding="utf-8"))] = None,
     targets: Targets,
-    dry_run: bool = False,
-    revise: bool = False,
     on_conflict: OnConflict,
     reason: Reason,
     store_url: StoreUrl,
@@ -75,32 +73,28 @@ def add(
 
     With --composite the function in FILE is not run as Python. Its text is parsed into a program
     that calls tools of the library and tried on its worked calls; then it is added, merged into a
-    tool that does the same, or rejected with the reason and exit status 1.
+    tool that does the same, or rejected with the reason and exit status 1. --on-conflict replace
+    lets it replace a composite of its name.
 
     Args:
         composite (FILE): Make a composite of the one Python function in FILE, - for stdin.
-        dry_run: With --composite: say what would happen.
-        revise: With --composite: replace a composite of the same name.
 
     Examples:
       agentkit tools add my_package.weather:get_weather
       agentkit tools add tools.py                 every @tool in the file
       agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'
-      agentkit tools add --composite order_total.py --tools calculator.py --dry-run
+      agentkit tools add --composite order_total.py --tools calculator.py
     """
     if composite is not None:
         source = _source(composite)
         code = load_tools(targets)
+        trying = InsertPolicy(allow_revisions=on_conflict == "replace")
         with opened(store_url) as store:
-            policy = InsertPolicy(allow_revisions=revise)
-            manager = manager_of(store, code, trying=policy, author=person())
-            if dry_run:
-                outcome = manager.preview(source)
-            else:
-                outcome = manager.insert(source, reason=reason or f"compose {composite.name}")
+            manager = manager_of(store, code, trying=trying, author=person())
+            outcome = manager.insert(source, reason=reason or f"compose {composite.name}")
         return Output(
-            record={**outcome.to_json(), "dry_run": dry_run},
-            view=lambda: _print_outcome(outcome, source, composite.name, dry_run=dry_run),
+            record=outcome.to_json(),
+            view=lambda: _print_outcome(outcome, source, composite.name),
             failed=bool(outcome.failed),
         )
     sources = sources or targets  # those of the project
@@ -123,7 +117,7 @@ def _source(file: TextIO) -> str:
     return source
 
 
-def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: bool) -> None:
+def _print_outcome(outcome: CheckResult, source: str, file: str) -> None:
     if outcome.failed:
         failed = outcome.failed[0]
         say(f"rejected [{failed.code}]: {failed.message}")
@@ -132,10 +126,10 @@ def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: boo
         if not outcome.problems:
             say(f"  {failed.advice}")
         return
-    click.echo(f"{'dry run: ' if dry_run else ''}{visible(str(outcome))}")
+    click.echo(visible(str(outcome)))
     found = outcome.duplicate
     if found is not None and f"def {found.name}(" in source and found.reason != SAME_TOOL:
-        say(f"--revise replaces {found.name} with this text")
+        say(f"--on-conflict replace puts this text in the place of {found.name}")
 
 
 def _print_place(problem: SourceProblem, source: str, file: str) -> None:

@@ -26,15 +26,7 @@ from agentkit.cli.options import (
     is_typed,
     option,
 )
-from agentkit.cli.output import (
-    Column,
-    LineProgress,
-    Output,
-    print_table,
-    print_text,
-    say,
-    say_some,
-)
+from agentkit.cli.output import Column, LineProgress, Output, print_table, print_text, say, say_some
 from agentkit.cli.run import report_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced

@@ -177,10 +177,7 @@ def manager_of(
 
 
 def commit(
-    store: Store,
-    build: Callable[[Library], LibraryChange | None],
-    *,
-    operation: Operation = "edit",
+    store: Store, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
 ) -> int:
     """Commit what ``build`` makes of the newest library, again if another writer commits first.
 

@@ -308,13 +308,7 @@ _SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
 
 
 @command()
-def search(
-    query: str,
-    *,
-    limit: int = 10,
-    explain: bool = False,
-    store_url: StoreUrl,
-) -> Output:
+def search(query: str, *, limit: int = 10, explain: bool = False, store_url: StoreUrl) -> Output:
     """Rank the library's tools for QUERY, as an agent would.
 
     Tools marked with * would be offered to the model in full; the others of the shortlist would

@@ -30,15 +30,7 @@ from agentkit.cli.options import (
     option,
     typed_options,
 )
-from agentkit.cli.output import (
-    Output,
-    fold,
-    one_line,
-    print_facts,
-    print_table,
-    say,
-    say_some,
-)
+from agentkit.cli.output import Output, fold, one_line, print_facts, print_table, say, say_some
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
@@ -297,13 +289,7 @@ def store() -> None:
 
 
 @command(short_help="Copy the store SOURCE into the store TARGET.", group=store)
-def copy(
-    source: str,
-    target: str,
-    *,
-    dry_run: bool = False,
-    no_episodes: bool = False,
-) -> Output:
+def copy(source: str, target: str, *, dry_run: bool = False, no_episodes: bool = False) -> Output:
     """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
 
     Versions keep their numbers and times, events their hashes and signatures, episodes their order.
@@ -346,7 +332,9 @@ def copy(
     rows = [(name, _words(amount, episodes=episodes)) for name, amount in amounts.items()]
     if not report.compared.is_equal:
         say("the source has grown since; run the command again to copy that too")
-    return Output(record=asdict(report), view=lambda: print_facts(rows))
+    compared = {"is_equal": report.compared.is_equal, **asdict(report.compared)}
+    record = {"copied": asdict(report.copied), "compared": compared}
+    return Output(record=record, view=lambda: print_facts(rows))
 
 
 def _words(amount: Amount, *, episodes: bool) -> str:

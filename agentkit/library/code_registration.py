@@ -13,11 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from agentkit.composites.contracts import rule_problems
-from agentkit.errors import (
-    CodeDriftError,
-    ReadOnlyStoreError,
-    StoreUnavailableError,
-)
+from agentkit.errors import CodeDriftError, ReadOnlyStoreError, StoreUnavailableError
 from agentkit.library.chain import environment_signer, event_digests
 from agentkit.library.changes import commit_with_retry, now
 from agentkit.library.code_binding import (

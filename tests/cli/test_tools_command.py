@@ -22,11 +22,7 @@ from agentkit.tools.rules import CallBefore
 
 READS = Effects.of(["reads"])
 OUTSIDE = Effects.of(["reads", "open_world"])
-TEXT = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 @pytest.fixture
@@ -506,7 +502,7 @@ def test_a_catalogue_is_examined(play, tmp_path):
 
 
 def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path):
-    """Its text says what happens; a dry run writes nothing; problems come with a caret."""
+    """Its text says what happens; problems come with a caret."""
     (tmp_path / "calculator.py").write_text(TOOLS)
     twin = TOTAL.replace("order_total", "bill").replace("price", "each")
     texts = {
@@ -520,8 +516,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
     typed = "tools add --tools calculator.py --composite"
     play(
         ("tools add calculator.py", 0, "2 added; library version 1"),
-        (f"{typed} wrong.py --dry-run", 1, "rejected"),
-        (f"{typed} order.py --dry-run", 0, "dry run: order_total added"),
+        (f"{typed} wrong.py", 1, "rejected"),
         ("tools show order_total", 2, "order_total"),
         (f"{typed} order.py", 0, "order_total added: library version 2, depth 1, saves 1 call"),
         ("log --tool order_total", 0, "compose order.py"),

@@ -26,14 +26,7 @@ from agentkit.errors import (
     UsageError,
 )
 from agentkit.library import LibraryChange, Store
-from agentkit.library.dag import (
-    ancestors,
-    depth,
-    descendants,
-    find_cycle,
-    flat_size,
-    in_order,
-)
+from agentkit.library.dag import ancestors, depth, descendants, find_cycle, flat_size, in_order
 from agentkit.library.memory import MemoryStore
 from agentkit.library.merging import plan_import
 from agentkit.library.sqlite import SQLiteStore
@@ -430,15 +423,7 @@ def test_slashes_tell_a_relative_path_from_an_absolute_one(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "library",
-        "sqlite:",
-        "sqlite://",
-        "sqlite://a",
-        "memory:mine",
-    ],
+    "url", ["", "library", "sqlite:", "sqlite://", "sqlite://a", "memory:mine"]
 )
 def test_what_is_no_url_says_what_to_write(url):
     """A URL that names nothing raises, with a form that works in the message."""
