@@ -448,12 +448,11 @@ class ToolSelector:
         search: ToolSearch | None = None
         cards = self._cards(tools, shown.first, found) if is_searchable else ()
         if is_searchable:
-            before = () if shown.first is None else shown.offered
             search = ToolSearch(
                 retriever=retriever,
                 tools=tools,
                 emit=emit,
-                begun=shown.begun | (set(tools.names) - set(before)),
+                begun=shown.begun | (set(tools.names) - set(shown.offered)),
                 tracing=self._tracing,
             )
             tools.add_own((search_tool(search, cards),))

@@ -30,7 +30,7 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import LineProgress, one_line, print_json, say
 from agentkit.cli.project import current_project
-from agentkit.cli.run import AskAtTerminal, report_binding
+from agentkit.cli.run import ask_at_terminal, report_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
@@ -234,7 +234,7 @@ class _Round:
                 budget=self.what.budget,
                 agreed=self.what.probe_anyway,
                 store=store,
-                approve=AskAtTerminal(yes=False),
+                approve=ask_at_terminal(yes=False),
             )
             say(str(wait_for(asked)))
 

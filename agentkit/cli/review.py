@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import click
 
-from agentkit.cli.boundary import CommandGroup
+from agentkit.cli.boundary import ListsWhenAlone
 from agentkit.cli.options import (
     Answers,
     FromZero,
@@ -39,17 +39,7 @@ _BRIEF = ("proposal_id", "tool", "state", "summary", "waits_for", "commands", "p
 Which = Annotated[str, argument("ID|TOOL|last")]
 
 
-class _ListsWhenAlone(CommandGroup):
-    """A group that takes the options of its ``list`` when no command is named."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments, those of ``list`` where they begin with no command."""
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_ListsWhenAlone)
+@click.group(cls=ListsWhenAlone)
 def review() -> None:
     """Read proposals, and approve, try or reject them.
 
@@ -60,10 +50,7 @@ def review() -> None:
 
 @command("list", group=review)
 def list_(
-    *,
-    shows_all: Annotated[bool, option("--all")] = False,
-    tool: str = "",
-    store_url: StoreUrl,
+    *, shows_all: Annotated[bool, option("--all")] = False, tool: str = "", store_url: StoreUrl
 ) -> Output:
     """List open proposals, oldest first, and what they wait for.
 
@@ -132,12 +119,7 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
 
 @command(short_help="Approve, and promote.", group=review)
 def approve(
-    which: Which,
-    *,
-    reason: Reason,
-    judge: str = "",
-    targets: Targets,
-    store_url: StoreUrl,
+    which: Which, *, reason: Reason, judge: str = "", targets: Targets, store_url: StoreUrl
 ) -> Output:
     """Approve a proposal as a person, and advance it as far as the policy allows.
 
@@ -159,10 +141,7 @@ def approve(
 
 @command(short_help="Reject a proposal.", group=review)
 def reject(
-    which: Which,
-    *,
-    reason: Annotated[str, option(required=True)],
-    store_url: StoreUrl,
+    which: Which, *, reason: Annotated[str, option(required=True)], store_url: StoreUrl
 ) -> Output:
     """Reject a proposal that is not in use; 'rollback' takes back one that is.
 

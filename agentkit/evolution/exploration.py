@@ -192,12 +192,11 @@ async def explore(
 
 
 def _check(tool: Tool, budget: int, agreed: Collection[str]) -> None:
-    effects = tool.definition.signature.effects
     if budget < 1:
         raise UsageError(f"a budget of {budget} probes explores nothing; give 1 or more")
     if not tool.is_bound:
         raise UsageError(f"{tool.name!r} does not run here; give its code, or connect its server")
-    if not (effects.reads and effects.is_read_only) and tool.name not in agreed:
+    if not tool.definition.signature.effects.is_read_only and tool.name not in agreed:
         raise UsageError(
             f"{tool.name!r} is not declared to only read, so a probe may change something; declare "
             'effects=["reads"] where that is true, or say yes for this one tool with '

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
 from typing import Any
 
+from agentkit.errors import ModelResponseError
 from agentkit.media import Media, pieces
 from agentkit.messages import (
     AssistantMessage,
@@ -70,10 +71,12 @@ LARGEST_NAMESPACE = 9
 """Most functions in one namespace: OpenAI asks for fewer than ten."""
 
 _CAN_SEARCH = re.compile(r"\bgpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
-_OTHERS = "tools"
+_OTHERS = "other_tools"
+_ACCEPTABLE = WireNames(())
 _MOST_LISTED = 64
 _KEPT = frozenset({"reasoning", "compaction"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_UNANSWERED = frozenset({"queued", "in_progress", "cancelled", "failed"})
 _REASONING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 _INCOMPLETE: Mapping[str, FinishReason] = {
     "max_output_tokens": "length",
@@ -153,16 +156,19 @@ def openai_responses_model(
 def namespace_of(definition: ToolDefinition) -> str:
     """The namespace of a tool: the first part of its name, or the MCP server that it is of.
 
+    Written as providers accept names, since it is shown to models and may be foreign text.
+
     Example:
         >>> namespace_of(ToolDefinition(name="github.issues.create"))
-        'github.issues'
+        'github_issues'
         >>> namespace_of(ToolDefinition(name="files__read")), namespace_of(ToolDefinition(name="a"))
-        ('files', 'tools')
+        ('files', 'other_tools')
     """
     name, origin = definition.name, definition.origin
     server, _, _ = origin.reference.partition("#") if origin.kind == "mcp" else ("", "", "")
     first, parted, _ = name.partition("__")
-    return name.rpartition(".")[0] or (parted and first) or server.removeprefix("mcp:") or _OTHERS
+    found = name.rpartition(".")[0] or (parted and first) or server.removeprefix("mcp:")
+    return _ACCEPTABLE.encode(found or _OTHERS)
 
 
 class _Overview:
@@ -207,11 +213,14 @@ class ResponsesCodec:
             for call_id, names in (request.searched if self._searches else {}).items()
         }
         self._namespaces: dict[str, str] = {}  # of the tools that were found, by their wire names
-        sizes: Counter[str] = Counter()
-        for tool in (tool for tools in self._found.values() for tool in tools):
-            space = self._with_room(namespace_of(tool), sizes)
-            self._namespaces[self.names.encode(tool.name)] = space
-            sizes[space] += 1
+        taken: set[str] = set()
+        for found in self._found.values():
+            sizes: Counter[str] = Counter()
+            for tool in found:
+                space = self._with_room(namespace_of(tool), taken, sizes)
+                self._namespaces[self.names.encode(tool.name)] = space
+                sizes[space] += 1
+            taken.update(sizes)  # a request may name each only once
 
     def encode(self, model: str) -> dict[str, Any]:
         """The fields of the request.
@@ -245,15 +254,21 @@ class ResponsesCodec:
         """The answer that a response object stands for.
 
         Raises:
-            ModelResponseError: A part of it is not what the protocol says.
+            ModelResponseError: A part of it is not what the protocol says, or it holds no answer.
         """
+        status = str(response.get("status"))
+        if status in _UNANSWERED:
+            raise ModelResponseError(
+                f"the response is {status}, so it holds no answer. An answer has to come with its "
+                "request: leave 'background' out of ModelSettings.extra"
+            )
         texts: list[str] = []
         refusals: list[str] = []
         calls: list[ToolCall] = []
         order: list[dict[str, Any]] = []
         for index, item in enumerate(member(response, "output", list, "$")):
             path = f"$.output[{index}]"
-            kind = expect(item, dict, path).get("type")
+            kind = str(expect(item, dict, path).get("type"))
             if kind == "message":
                 said = _read_message(item, path, refusals)
                 texts.append(said)
@@ -271,6 +286,8 @@ class ResponsesCodec:
                 order.append(_marker("call"))
             elif kind in _KEPT:
                 order.append(item)
+        while order and order[-1]["type"] == "reasoning":  # is refused where it led to nothing
+            order.pop()
         text, refusal = "".join(texts), clean("".join(refusals))
         is_plain = all(one.keys() <= {"type", "length"} for one in order)
         items = () if is_plain else (ProviderItem(protocol=PROTOCOL, data=one) for one in order)
@@ -321,8 +338,7 @@ class ResponsesCodec:
     ) -> Iterator[dict[str, Any]]:
         """The items of an answer, in the order in which they came where that is known."""
         text, calls = message.text, iter(message.tool_calls)
-        if not text and not message.tool_calls:  # reasoning is refused without what it led to
-            return
+        leads_on = bool(text or message.tool_calls)
         for data in _order(message):
             match data["type"]:
                 case "message":
@@ -333,7 +349,8 @@ class ResponsesCodec:
                 case "call":
                     yield self._call(next(calls), data.get("namespace"))
                 case kind:
-                    if kind != "reasoning" or keeps_reasoning or data.get("encrypted_content"):
+                    is_whole = keeps_reasoning or bool(data.get("encrypted_content"))
+                    if kind != "reasoning" or (leads_on and is_whole):
                         yield dict(data)
 
     def _call(self, call: ToolCall, namespace: str | None) -> dict[str, Any]:
@@ -377,17 +394,17 @@ class ResponsesCodec:
         for tool in tools:
             function = self._tool(tool)
             name = self._namespaces[function["name"]]
-            space = {"type": "namespace", "name": name, "description": f"Tools for {name}."}
+            purpose = f"Tools in the namespace {namespace_of(tool)}."
+            space = {"type": "namespace", "name": name, "description": purpose}
             functions = spaces.setdefault(name, {**space, "tools": []})["tools"]
             functions.append({**function, "defer_loading": True})
         return list(spaces.values())
 
-    def _with_room(self, namespace: str, sizes: Mapping[str, int]) -> str:
-        stem = self.names.encode(namespace)
-        name, number = stem, 1
-        while sizes[name] >= LARGEST_NAMESPACE:
+    def _with_room(self, namespace: str, taken: AbstractSet[str], sizes: Mapping[str, int]) -> str:
+        name, number = namespace, 1
+        while name in taken or sizes[name] >= LARGEST_NAMESPACE:
             number += 1
-            name = f"{stem[:56]}_{number}"
+            name = f"{namespace[:56]}_{number}"
         return name
 
 
@@ -409,7 +426,7 @@ def _order(message: AssistantMessage) -> list[JsonObject]:
     """
     known = _KEPT | {"message", "call"}
     ours = (item.data for item in message.provider_items if item.protocol == PROTOCOL)
-    order = [data for data in ours if data.get("type") in known]
+    order = [data for data in ours if data["type"] in known]
     length = sum(data["length"] for data in order if data["type"] == "message")
     count = sum(data["type"] == "call" for data in order)
     if length == len(message.text) and count == len(message.tool_calls):
@@ -487,7 +504,7 @@ class ResponseAssembler:
         Raises:
             ModelResponseError: The event is not what the protocol says.
         """
-        kind = event.get("type")
+        kind = str(event.get("type"))
         if kind == "response.output_text.delta":
             text = clean(member(event, "delta", str, "$"))
             return TextDelta(text=text) if text else None

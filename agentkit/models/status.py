@@ -27,7 +27,7 @@ _ADVICE = {400: _REFUSED, 404: _NOT_FOUND, 413: _REFUSED, 422: _REFUSED} | dict.
     (402, 408, 409, 425, 429), _LIMITED
 )
 
-_FAILED = frozenset({"error", "response.failed"})
+_FAILED = ("error", "response.failed")
 _STATUS_OF_CODE = {
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,

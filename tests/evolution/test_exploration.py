@@ -214,6 +214,8 @@ def test_a_declared_contract_is_kept():
     found = asyncio.run(explore(shop))
     schemas, _ = learned(shop, found)
     assert set(given) == {(int, str)}
+    failures = [one.results[0].failure for one in found.episodes]
+    assert "invalid_arguments" not in {one.kind for one in failures if one is not None}
     assert schemas[-1]["properties"]["periods"]["enum"] == [36, 48]
 
 

@@ -62,6 +62,9 @@ REQUEST = ModelRequest(
 )
 REPLIES = {
     "calls": Reply(text="one two", tool_calls=CALLS[:1] * 2, reasoning="hm"),
+    "search": Reply(
+        tool_calls=[ToolCall(call_id="s", name="tool_search", arguments={"query": "x"})]
+    ),
     "refusal": Reply(refusal="I would rather not."),
     "cut": Reply(text="one", finish_reason="length"),
     "structured": Reply(output={"n": 1}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -443,6 +444,9 @@ def _tool_problems(request: JsonObject) -> Iterator[str]:
     found = [tool for one in outputs for tool in one["tools"]]
     if not all(tool["type"] == "namespace" and len(tool["tools"]) < 10 for tool in found):
         yield "a search loaded a function beside namespaces, or ten functions in one namespace"
+    for name, count in Counter(tool["name"] for tool in found).items():
+        if count > 1:
+            yield f"Duplicate namespace name {name!r}. Namespace names must be unique."
 
 
 def _item_problems(request: JsonObject) -> Iterator[str]:

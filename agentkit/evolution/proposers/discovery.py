@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, islice
+from itertools import combinations
 from typing import Any
 
 from agentkit.composites.contracts import is_declared_by_code
@@ -179,16 +179,19 @@ class _Shown:
 
 
 def _shown(record: ToolRecord) -> dict[str, _Shown]:
-    """What the calls of a tool show of each name, those first that most calls show."""
+    """What the calls of a tool show of names, in the order in which it asks for them."""
     found: dict[str, _Shown] = defaultdict(_Shown)
-    for call in record.refused:
+    for call in sorted(
+        record.refused, key=lambda call: len(call.arguments)
+    ):  # who lacks most first
         _note_refusal(call, found)
     for call in record.accepted:
         for name in filter(_is_name, call.arguments):
             found[name].given.append(call)
     for name, shown in found.items():
         shown.without = [call for call in record.accepted if name not in call.arguments]
-    return dict(sorted(found.items(), key=lambda one: -len(one[1].support)))
+    known = sorted(found, key=lambda name: -len(found[name].support))[:_MOST_NAMES]
+    return {name: shown for name, shown in found.items() if name in known}
 
 
 def _note_refusal(call: ObservedCall, found: dict[str, _Shown]) -> None:
@@ -268,7 +271,7 @@ def discovered_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     had = {
         one.parameter: one for one in seen.definition.specification.rules if isinstance(one, Takes)
     }
-    for name, shown in islice(found.items(), _MOST_NAMES):
+    for name, shown in found.items():
         lesson = _lesson(name, shown, seen, had.get(name), is_strict=is_strict)
         if lesson is not None:
             yield lesson

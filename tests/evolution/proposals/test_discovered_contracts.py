@@ -28,6 +28,7 @@ from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import EvidenceProposer, Observations, ToolManager, evolve
 from agentkit.evolution.checker import change_of
 from agentkit.evolution.proposers.discovery import names_in_error
+from agentkit.evolution.proposers.observed import RuleBacktest
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.library.events import Author
@@ -173,6 +174,12 @@ def test_a_discovered_parameter_is_asked_for_and_coerced(recorded):
     assert (failure.rule, failure.path) == ("`k` must be given", "k")
     assert ArgumentValidator(known).runnable({"n": "5", "k": 2}) == {"n": 5, "k": 2}
     assert RuleChecker(known).refusal({"n": 0.5, "k": "two"}) is None
+    words = replace(known.description, parameters={"n": "How many there are."})
+    described = replace(known, description=words).parameters_schema["properties"]["n"]
+    assert described == {"type": "integer", "description": "How many there are."}
+    other = RuleBacktest(OneOf(parameter="n", values=(5,)), known)
+    assert not other.stops({"n": 5})
+    assert other.stops({"n": 6})
 
 
 def test_types_are_what_was_taken_and_widen(recorded):
@@ -188,10 +195,14 @@ def test_types_are_what_was_taken_and_widen(recorded):
         undocumented(),
         specification=replace(undocumented().specification, rules=tuple(first.values())),
     )
-    later = recorded(*[({"rate": 0.05, "points": [[1.5, 2]]}, 1)] * 2)
+    later = recorded(
+        *[({"rate": 0.05, "points": [[1.5, 2]]}, 1)] * 2, ({"rate": 1, "points": []}, 1)
+    )
     second = discovered(known, later)
     assert second["rate"].types == ("number",)
     assert second["points"].types == ("number[][]",)
+    third = discovered(known, recorded(*[({"rate": "5 %"}, 1)] * 2))
+    assert third["rate"].types == ("integer", "string")
 
 
 def test_optional_names_are_learned_from_a_tool_that_refuses_strangers(recorded):
@@ -218,6 +229,70 @@ def test_lists_and_bounds_of_a_discovered_parameter_come_with_it(recorded):
     proposals, _ = proposed(undocumented(), calls)
     schemas = [one.candidate.parameters_schema["properties"]["unit"] for one in proposals]
     assert {"enum": ["metre", "mile"]} in schemas
+
+
+def is_valid(definition, suggestion):
+    """Whether a suggestion passes all checks by itself."""
+    change = change_of(definition, suggestion.candidate, Library([definition]), (), suggestion)
+    return validate(change).is_valid
+
+
+def test_what_waits_brings_the_parameter_that_it_needs(recorded):
+    """Callers named the parameter, and a server its values: each suggestion stands by itself."""
+    calls = recorded(
+        *[({}, "!missing required argument: 'unit'")] * 2,
+        ({"unit": "mile"}, 1),
+        *[
+            ({"unit": unit}, f"!unit must be one of 'mile', 'ell', got {unit!r}")
+            for unit in ("a", "b")
+        ],
+    )
+    together, waiting = proposed(undocumented(), calls)[0]
+    kinds = [
+        [rule.kind for rule in one.candidate.specification.rules] for one in (together, waiting)
+    ]
+    assert [sorted(one) for one in kinds] == [["takes"], ["one_of", "takes"]]
+    assert is_valid(undocumented(), together)
+    assert is_valid(undocumented(), waiting)
+
+
+def test_what_needs_a_parameter_that_waits_waits_with_it(recorded):
+    """Bounds are told in words of this package, and are about a name that is a server's."""
+    calls = recorded(
+        *[({}, "!missing required argument: 'months'")] * 2,
+        *[({"months": n}, f"!months must be between 6 and 60, got {n}") for n in (1, 200)],
+        request="",
+    )
+    [both], _ = proposed(undocumented(), calls)
+    assert [rule.kind for rule in both.candidate.specification.rules] == ["takes", "between"]
+    assert is_valid(undocumented(), both)
+
+
+def test_forms_orders_and_needs_of_discovered_parameters(recorded):
+    """What refusals say of names that only refusals know is a rule about them."""
+    names = ("start", "end", "budget", "currency")
+    asked = [({}, f"!missing required arguments: {', '.join(map(repr, names))}")] * 2
+    days = {"start": "2026-05-03", "end": "2026-05-01", "budget": 5, "currency": "EUR"}
+    calls = recorded(
+        *asked,
+        *[
+            ({**days, "start": day}, f"!start must be a date such as 2026-05-31, got {day!r}")
+            for day in ("may", "june")
+        ],
+        *[({**days, "budget": n}, "!start must be before end") for n in (1, 2)],
+    )
+    proposals, _ = proposed(undocumented(), calls)
+    kinds = {rule.kind for one in proposals for rule in one.candidate.specification.rules}
+    assert kinds == {"takes", "form", "condition"}
+    assert all(is_valid(undocumented(), one) for one in proposals)
+    needs_both = "!`currency` is required when `budget` is given"
+    taken = [({"budget": 5, "currency": "EUR"}, 1), ({"budget": 6, "currency": "USD"}, 1)]
+    strict = ({"x": 1}, "!f() got an unexpected keyword argument 'x'")
+    calls = recorded(strict, *taken, *[({"budget": n}, needs_both) for n in (5, 6)])
+    proposals, _ = proposed(undocumented(), calls)
+    kinds = {rule.kind for one in proposals for rule in one.candidate.specification.rules}
+    assert kinds == {"takes", "requires"}
+    assert all(is_valid(undocumented(), one) for one in proposals)
 
 
 @tool
@@ -266,6 +341,8 @@ def test_what_accepted_calls_contradict_is_not_demanded(recorded):
     found, passed = proposed(undocumented(), calls)
     assert [r.parameter for one in found for r in one.candidate.specification.rules] == ["n"]
     assert passed == [("k", "contradicts_accepted")]
+    found = discovered(undocumented(), (*calls, *recorded(({"n": 1, "k": 1}, 1))))
+    assert {name: rule.required for name, rule in found.items()} == {"n": True, "k": False}
 
 
 def test_a_name_that_is_asked_for_and_refused_is_not_learned(recorded):
