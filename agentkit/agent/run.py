@@ -603,6 +603,7 @@ class Run:
         if self._has_media:
             said = for_model(said, agent.model)
         search = self._selection.search
+        finds = search is not None and tools.for_programs is None  # what is found, is offered
         return ModelRequest(
             messages=(*self._system, *said),
             tools=tools.definitions,
@@ -611,6 +612,7 @@ class Run:
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
             examples=agent.selector.examples,
             searched=search.found_in(said) if search is not None else {},
+            searchable=tools.library.definitions if finds else (),
         )
 
     def _tool_choice(self) -> ToolChoice:

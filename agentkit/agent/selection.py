@@ -18,6 +18,7 @@ from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
+from agentkit.models.base import SEARCH_TOOL
 from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -125,10 +126,6 @@ class SelectedTools:
 OFFER_ALL_UP_TO = 32
 """With ``retriever="auto"``, libraries of at most this many tools are offered whole."""
 
-SEARCH_TOOL = "search_tools"
-"""Its name. Where code of one's own is a tool of this name, there is no search; a tool from
-elsewhere that is called so takes nobody's place, and is not offered where there is search."""
-
 READ_TOOL = "read_tool_result"
 """The tool by which a model reads the rest of a result that was shortened."""
 
@@ -185,7 +182,7 @@ class ToolSearch:
         retriever: Searches the library.
         tools: Takes up what is found.
         emit: Receives events.
-        begun: The tools that were offered before any search.
+        begun: The tools with which the runs of the conversation began; no search added them.
         tracing: Is told of each search; None for nobody.
         results: What the calls of the run gave so far; grows. The search prefers tools that can
             take some of it.
@@ -305,25 +302,31 @@ class ShownTools:
         offered: Names of the tools in full, in order.
         found: Names of the tools that a retriever gave for it, in full or as cards.
         first: What was found for the first request; None before it, or when it is not known.
+        begun: Names of the tools with which a run began, and not those that its model searched for.
     """
 
     offered: tuple[str, ...] = ()
     found: frozenset[str] = frozenset()
     first: RetrievalTrace | None = None
+    begun: frozenset[str] = frozenset()
 
     @classmethod
     def in_episodes(cls, episodes: Iterable[Episode]) -> ShownTools:
         """What the episodes of a conversation, oldest first, say that was shown."""
         offered: dict[str, None] = {}
         found: set[str] = set()
+        begun: set[str] = set()
         first: RetrievalTrace | None = None
         for turn in (turn for episode in episodes for turn in episode.turns):
             first = first or turn.retrieval
+            begun.update(set(turn.retrieval.offered) - offered.keys() if turn.retrieval else ())
             traces = (*((turn.retrieval,) if turn.retrieval else ()), *turn.searches)
             found.update(name for trace in traces for name in trace.shortlist)
             offered |= dict.fromkeys(name for trace in traces for name in trace.offered)
             offered |= dict.fromkeys(_called(turn))
-        return cls(offered=tuple(offered), found=frozenset(found), first=first)
+        return cls(
+            offered=tuple(offered), found=frozenset(found), first=first, begun=frozenset(begun)
+        )
 
     @classmethod
     def in_messages(cls, messages: Iterable[Message]) -> ShownTools:
@@ -445,12 +448,11 @@ class ToolSelector:
         search: ToolSearch | None = None
         cards = self._cards(tools, shown.first, found) if is_searchable else ()
         if is_searchable:
-            first = tools.names if shown.first is None else shown.first.offered
             search = ToolSearch(
                 retriever=retriever,
                 tools=tools,
                 emit=emit,
-                begun=frozenset(first),
+                begun=shown.begun | (set(tools.names) - set(shown.offered)),
                 tracing=self._tracing,
             )
             tools.add_own((search_tool(search, cards),))

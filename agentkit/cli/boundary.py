@@ -93,6 +93,16 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class ListsWhenAlone(CommandGroup):
+    """A group that takes the options of its ``list`` when no command is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments, those of ``list`` where they begin with no command."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
 class LazyGroup(CommandGroup):
     """The outermost group, whose commands are all imported when they are first needed.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -241,7 +242,8 @@ def demo(
             )
         began = time.perf_counter()
         loop = Demo(store, chosen, drawn, begin=lambda title: listener(LineProgress(title)))
-        report = _run(loop, _View(quiet=as_json), chosen.name)
+        with redirect_stdout(io.StringIO()) if as_json else nullcontext():
+            report = _run(loop, chosen.name)
         report |= {"seconds": round(time.perf_counter() - began, 1), "seed": seed}
         report |= {"model": chosen.name, "store": url}
     print_json(report) if as_json else _print_end(report)
@@ -262,35 +264,35 @@ def _own_store(url: str, *, fresh: bool) -> Iterator[Store]:
             yield store
 
 
-def _run(loop: Demo, view: _View, model: str) -> dict[str, Any]:
+def _run(loop: Demo, model: str) -> dict[str, Any]:
     """Every step, each shown as soon as it is done; what was measured."""
     original = loop.store.load()
     before = wait_for(loop.score("before"))
     count = plural(len(before.answers), "question")
-    view.step(f"{model} answers {count}; each tool hides a rule")
+    _print_step(f"1  {model} answers {count}; each tool hides a rule")
     for one in list(before.refused.values())[:_SHOWN]:
-        view.answer(one)
-    view.right(before)
+        _print_answer(one)
+    _print_right(before)
     outcome = wait_for(loop.evolve())
-    view.evolved(outcome)
+    taught = plural(outcome.looked_at.episodes, "other question")
+    _print_step(f"2  evolve: {taught} teach, held-out questions decide")
+    _print_decisions(outcome)
     learned = loop.store.load()
     after = wait_for(loop.score("after"))
     promoted = [one.record.tool_name for one in outcome.promoted]
     tool = _most_gained(promoted, before, after)
-    if tool:
-        changes = library_changes(original, learned).get(tool, ())
-        view.step(f"what models see of {tool} now", lambda title: print_diff(changes, title=title))
-    view.step(f"the same {count}, asked again")
-    view.example(after, before, tool)
-    view.right(after)
+    changes = library_changes(original, learned).get(tool, ())
+    print_diff(changes, title=f"3  what models see of {tool or 'every tool'} now")
+    _print_step(f"4  the same {count}, asked again")
+    _print_example(after, before, tool)
+    _print_right(after)
     again = wait_for(loop.roll_back(tool)) if tool else None
     if again is not None:
-        view.step(f"agentkit rollback {tool}")
-        view.example(again, before, tool)
+        _print_step(f"5  agentkit rollback {tool}")
+        _print_example(again, before, tool)
         old = {one.metadata["task"]: _arguments(one) for one in before.answers}
         same = sum(old[one.metadata["task"]] == _arguments(one) for one in again.answers)
-        summary = f"{same} of {len(again.answers)} answers are the old ones again"
-        view.line((summary, "bold"))
+        _print(f"{same} of {len(again.answers)} answers are the old ones again", style="bold")
     return {
         "before": before.to_json(),
         "after": after.to_json(),
@@ -310,59 +312,46 @@ def _most_gained(promoted: list[str], before: QuestionRun, after: QuestionRun) -
     return max(gained, key=gained.__getitem__, default="")
 
 
-class _View:
-    """Prints each step when it is done; nothing where the report is wanted as JSON."""
+def _print_step(title: str) -> None:
+    click.echo()
+    print_line(title, style=HEADING)
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._number = 0
 
-    def step(self, title: str, show: Callable[[str], None] | None = None) -> None:
-        """The heading of the next step, or what shows it under its heading."""
-        self._number += 1
-        heading = f"{self._number}  {shown(title)}"
-        if self._quiet:
-            return
-        if show is not None:
-            show(heading)
-            return
-        click.echo()
-        print_line(heading, style=HEADING)
+def _print(text: str | Text, style: str = "") -> None:
+    """A line of a step."""
+    print_line(text, style=style, indent=3)
 
-    def line(self, *parts: str | tuple[str, str]) -> None:
-        """A line of a step: texts, or texts with a style."""
-        if not self._quiet:
-            print_line(Text.assemble(*parts), indent=3)
 
-    def right(self, questions: QuestionRun) -> None:
-        """Show the number of right answers."""
-        self.line((f"{questions.right} of {len(questions.answers)} right", "bold"))
+def _print_right(questions: QuestionRun) -> None:
+    _print(f"{questions.right} of {len(questions.answers)} right", style="bold")
 
-    def evolved(self, outcome: EvolutionReport) -> None:
-        """Show what was learned from refusals, and the held-out comparison."""
-        taught = plural(outcome.looked_at.episodes, "other question")
-        self.step(f"evolve: {taught} teach, held-out questions decide")
-        for one in outcome.considered:
-            word, style = _DECISIONS.get(one.record.state, ("waits", "yellow"))
-            self.line((f"{word:<10}", style), f"{one.record.tool_name:<15}", _held_out(one))
-        for passed in outcome.passed_over:
-            self.line(("nothing   ", "dim"), f"{passed.tool:<15}", (shown(passed.why, 60), "dim"))
 
-    def example(self, after: QuestionRun, before: QuestionRun, tool: str) -> None:
-        """The answer to the question that represented a tool before, if it was asked."""
-        earlier = before.refused.get(tool)
-        for one in after.answers:
-            if earlier is not None and one.metadata["task"] == earlier.metadata["task"]:
-                self.answer(one)
+def _print_decisions(outcome: EvolutionReport) -> None:
+    """What was learned from refusals, and the held-out comparison."""
+    for one in outcome.considered:
+        word, style = _DECISIONS.get(one.record.state, ("waits", "yellow"))
+        tool = f"{one.record.tool_name:<15}"
+        _print(Text.assemble((f"{word:<10}", style), tool, _held_out(one)))
+    for passed in outcome.passed_over:
+        _print(f"nothing   {passed.tool:<15}{shown(passed.why, 60)}", style="dim")
 
-    def answer(self, one: Episode) -> None:
-        """A question, what was called, and what the tool said against it."""
-        arguments = ", ".join(f"{name}={value!r}" for name, value in _arguments(one).items())
-        sign = ("✓ ", "green") if has_passed(one) else ("✗ ", "red")
-        self.line(f'"{one.request}"')
-        self.line("  ", sign, shown(f"{_tool(one)}({arguments})", 100))
-        if _refusal(one):
-            self.line("    ", (shown(_refusal(one), 100), "red"))
+
+def _print_example(after: QuestionRun, before: QuestionRun, tool: str) -> None:
+    """The answer to the question that represented a tool before, if it was asked."""
+    earlier = before.refused.get(tool)
+    for one in after.answers:
+        if earlier is not None and one.metadata["task"] == earlier.metadata["task"]:
+            _print_answer(one)
+
+
+def _print_answer(one: Episode) -> None:
+    """A question, what was called, and what the tool said against it."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in _arguments(one).items())
+    sign = ("✓ ", "green") if has_passed(one) else ("✗ ", "red")
+    _print(f'"{one.request}"')
+    _print(Text.assemble("  ", sign, shown(f"{_tool(one)}({arguments})", 100)))
+    if _refusal(one):
+        _print(f"    {shown(_refusal(one), 100)}", style="red")
 
 
 def _held_out(one: ProposalOutcome) -> str:

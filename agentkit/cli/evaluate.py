@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,23 +25,13 @@ from agentkit.cli.options import (
     command,
     is_typed,
     option,
-    typed,
 )
-from agentkit.cli.output import (
-    Column,
-    LineProgress,
-    Output,
-    print_table,
-    print_text,
-    say,
-    say_some,
-)
+from agentkit.cli.output import Column, LineProgress, Output, print_table, print_text, say, say_some
 from agentkit.cli.run import report_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
 from agentkit.errors import UsageError
 from agentkit.evaluation.environments import environment_from, tools_of, with_tools
-from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.results import pages, tables
 from agentkit.evaluation.results.report import Comparison, EvaluationReport, compare
 from agentkit.evaluation.results.summary import summarise
@@ -58,7 +47,7 @@ from agentkit.evaluation.settings import (
 )
 from agentkit.evaluation.task import Benchmark, stratified
 from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark, named_benchmarks
-from agentkit.library import EpisodeFilter, Library, Store
+from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
@@ -76,9 +65,6 @@ _WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
 
 _ELSEWHERE = frozenset({"Settings", "Left out", "Tasks"})
 """Tables of what was said before the run, or of what only a page has room for."""
-
-_MOST_LOOKED_AT = 5_000
-"""Episodes among which an earlier run is looked for."""
 
 _CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
 """What to do when a model calls no tool on its own."""
@@ -235,12 +221,11 @@ def evaluation(
             left_out=questions.left_out,
             command=shlex.join(["agentkit", *sys.argv[1:]]),
         )
-        earlier = _earlier_run(store, found)
     _write_reports(found, report)
 
     def view() -> None:
         print_evaluation(found)
-        _print_next_steps(found, answers, earlier)
+        _print_next_steps(found, answers)
 
     if outcome.unfinished:
         count, error = plural(outcome.unfinished, "attempt"), shown(outcome.error, 200)
@@ -290,10 +275,8 @@ def _selected(benchmark: Benchmark, what: EvalOptions) -> Benchmark:
     """The tasks of the categories that are named, or a sample of them."""
     categories = sorted({task.category for task in benchmark.tasks})
     if absent := [one for one in what.category if one not in categories]:
-        raise UsageError(
-            f"{benchmark.name} has no category {', '.join(map(repr, absent))}; "
-            f"it has {', '.join(categories)}"
-        )
+        words = f"no category {absent[0]!r}; it has {', '.join(categories)}"
+        raise UsageError(f"{benchmark.name} has {words}")
     chosen = what.category or categories
     tasks = tuple(task for task in benchmark.tasks if task.category in chosen)
     if what.sample is not None:
@@ -329,10 +312,8 @@ def _with_digest(target: str) -> str:
 def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
     report = summarise(episodes_of_run(store, run))
     if not report.results:
-        raise UsageError(
-            f"{store_url} holds no finished task of a run {run!r}; runs are the labels 'run' of "
-            "'agentkit episodes list --json'"
-        )
+        words = "runs are the labels 'run' of 'agentkit episodes list --json'"
+        raise UsageError(f"{store_url} holds no finished task of a run {run!r}; {words}")
     return report
 
 
@@ -411,26 +392,13 @@ def listener(report: Callable[[float, float, str], None]) -> Listener:
     return listen
 
 
-def _print_next_steps(report: EvaluationReport, answers: str, earlier: str) -> None:
-    """Say what may be typed after an evaluation; ``earlier`` is the run to compare it with."""
-    run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
+def _print_next_steps(report: EvaluationReport, answers: str) -> None:
+    """Say what may be typed after an evaluation."""
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
-    learn = "agentkit evolve" if failed else ""
+    lines = ["  agentkit evolve"] if failed else []
     if report.total.turn_labels.keys() == {"missing_tool_call"}:
         say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
         has_to_call = report.settings.get("tool_choice") == "required"
-        learn = "agentkit eval --model NAME" if has_to_call else _CALLING
-    lines = ["", "Where to look next:", *([f"  {learn}"] if learn else [])]
-    lines.append(f"  agentkit episodes list {failed}--label run={run} {store}")
-    if earlier:
-        kept = typed("answers", "answers")
-        lines.append(f"  agentkit eval --compare {shlex.quote(earlier)} {run}{kept}")
-    say("\n".join(lines))
-
-
-def _earlier_run(store: Store, report: EvaluationReport) -> str:
-    """The last other run of the same tasks; empty where there is none among the newest episodes."""
-    same = store.select(EpisodeFilter(labels={"benchmark": report.benchmark}))
-    runs = (one.metadata.get("run", "") for one in islice(same, _MOST_LOOKED_AT))
-    others = (run for run in runs if run != report.run and not run.startswith(f"{HELD_OUT}:"))
-    return next(others, "")
+        lines = ["  agentkit eval --model NAME" if has_to_call else f"  {_CALLING}"]
+    store = f"--label run={shlex.quote(report.run)} --store {shlex.quote(answers)}"
+    say("\n".join(["\nWhere to look next:", *lines, f"  agentkit episodes list {failed}{store}"]))

@@ -30,7 +30,7 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import LineProgress, one_line, print_json, say
 from agentkit.cli.project import current_project
-from agentkit.cli.run import report_binding
+from agentkit.cli.run import ask_at_terminal, report_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
@@ -42,6 +42,7 @@ from agentkit.evaluation.settings import EvaluationLabels, ignore
 from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.exploration import explore
 from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
@@ -53,6 +54,7 @@ from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import resolve_model
 from agentkit.tools.error_messages import plural
+from agentkit.tools.tool import Tool
 
 WATCH_SECONDS = 30.0
 """Seconds between looks of ``--watch`` for new episodes."""
@@ -77,6 +79,10 @@ class RoundOptions:
             own agents made them. Episodes of strangers could teach anything.
         run (NAME): Only the episodes of this run of 'agentkit eval'.
         tool (NAME): Only this tool
+        explore (NAME): First probe this tool of --tools, which must be declared to only read, with
+            values from its schema, its examples and its errors. Each probe is an episode.
+        budget: Most probes of each tool of --explore.
+        probe_anyway (NAME): Yes, --explore may probe this tool although it may write.
         tasks (NAME|FILE): Held-out tasks, as for 'agentkit eval'. Those that the episodes come from
             are left out; if all were asked, one half teaches and the other decides. Without tasks
             proposals wait for a person.
@@ -91,6 +97,9 @@ class RoundOptions:
     own: bool = False
     run: str | None = None
     tool: tuple[str, ...] = ()
+    explore: tuple[str, ...] = ()
+    budget: int = 30
+    probe_anyway: tuple[str, ...] = ()
     tasks: str = ""
     feedback_model: str | None = None
     judge: str = ""
@@ -154,6 +163,7 @@ def evolution_round(
       agentkit evolve
       agentkit evolve --tools my_shop.py --tasks held_out.jsonl --environment my_shop.py
       agentkit evolve --feedback-model openai:gpt-4o-mini --judge openai:gpt-4o
+      agentkit evolve --tools my_shop.py --explore shipping_cost --budget 20
       agentkit evolve --watch --canary
     """
     policy = replace(current_project().policy, shadow=shadow, canary=canary)
@@ -161,6 +171,8 @@ def evolution_round(
         how = replace(how, environment=None)  # the project's is for the project's tasks
     round_ = _Round(what=what, how=how, policy=policy, store_url=store_url, quiet=watch is not None)
     if watch is not None:
+        if what.explore:
+            raise UsageError("--explore probes in one round; leave --watch out")
         if as_json:
             raise UsageError("--watch writes what it does, line by line; leave --json out")
         _watch(round_, pause=watch, parent=while_process)
@@ -193,8 +205,10 @@ class _Round:
         code = load_tools(what.targets)
         report_binding(bind_code(store, code)[1])
         manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
-        if absent := [name for name in what.tool if name not in manager.library]:
+        named = (*what.tool, *what.explore)
+        if absent := [name for name in named if name not in manager.library]:
             raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
+        self._explore(store, code, manager.library)
         with self._compared(self._episodes(), manager.library) as (compare, lessons):
             return wait_for(
                 evolve(
@@ -208,6 +222,21 @@ class _Round:
                     learning=what.does("learn"),
                 )
             )
+
+    def _explore(self, store: Store, code: Sequence[Tool], library: Library) -> None:
+        """Probe the tools that are asked for; the store keeps the probes for this round."""
+        by_name = {one.name: one for one in code}
+        for name in self.what.explore:
+            definition = library[name].definition
+            tool = by_name.get(name, library[name]).with_definition(definition)
+            asked = explore(
+                tool,
+                budget=self.what.budget,
+                agreed=self.what.probe_anyway,
+                store=store,
+                approve=ask_at_terminal(yes=False),
+            )
+            say(str(wait_for(asked)))
 
     @contextmanager
     def _compared(

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from agentkit.cli.options import FromZero, StoreUrl, command
-from agentkit.cli.output import (
-    Output,
-    fold,
-    listing,
-    one_line,
-    print_facts,
-    print_text,
-    right,
-    say,
-)
+from agentkit.cli.output import Output, fold, listing, one_line, print_facts, print_text, right, say
 from agentkit.cli.stores import opened_to_read
-from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
+from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
-from agentkit.library.chain import (
-    key_text,
-    key_texts,
-    read_verifier,
-    verify_chain,
-    verify_library,
-)
+from agentkit.library.chain import key_text, key_texts, read_verifier, verify_chain, verify_library
+from agentkit.library.changes import missing_tool
 from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
 from agentkit.tools.error_messages import plural
 
@@ -123,8 +110,7 @@ def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[
         if event.tool_name == tool or (event.kind == "written" and event.library_version in written)
     ]
     if not found and not written:
-        library = store.load()
-        raise ToolNotFoundError(tool, nearest=library.nearest(tool), version=library.version)
+        raise missing_tool(tool, store.load())
     return found
 
 
@@ -195,8 +181,8 @@ def _verify(
         "events": len(events),
         "head": head,
         "is_whole": not faults,
-        "faults": [fault.to_json() for fault in faults],
-        "notes": [fault.to_json() for fault in notes],
+        "faults": [asdict(fault) for fault in faults],
+        "notes": [asdict(fault) for fault in notes],
     }
 
     def view() -> None:

@@ -8,12 +8,11 @@ from typing import Any, Protocol
 
 import click
 
-from agentkit.cli.boundary import CommandGroup
+from agentkit.cli.boundary import ListsWhenAlone
 from agentkit.cli.options import command
 from agentkit.cli.output import LineProgress, Output, fold, listing, right
 from agentkit.errors import AgentKitError, ModelNotFoundError, UsageError
 from agentkit.fetch import Progress
-from agentkit.library import nearest_names
 from agentkit.models.prices import Price, all_prices, tell_price
 
 ENTRY_POINT_GROUP = "agentkit.weights"
@@ -49,43 +48,32 @@ class WeightsSource(Protocol):
         ...
 
 
-@click.group(
-    cls=CommandGroup,
-    invoke_without_command=True,
-    short_help="List and install the weights of local models.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.pass_context
-def models(context: click.Context, as_json: bool) -> None:
-    """List the weights that can be installed by name, and which are installed.
+@click.group(cls=ListsWhenAlone)
+def models() -> None:
+    """List and install the weights of local models, and show prices.
 
     Hosted models need no weights: give --model openai:NAME, anthropic:NAME or litellm:NAME.
     """
-    if context.invoked_subcommand is None:
-        _list().show(as_json=as_json)
 
 
-def _list() -> Output:
+@command("list", group=models)
+def list_() -> Output:
+    """List the weights that can be installed by name."""
     rows: list[dict[str, Any]] = []
     for source in _sources():
         installed = {info.name for info in source.installed()}
         rows += [
-            {
-                "name": info.name,
-                "path": str(source.path(info.name)) if info.name in installed else None,
-                "size_bytes": info.size_bytes,
-                "licence": info.licence,
-                "summary": info.summary,
-            }
+            {"name": info.name, "size_bytes": info.size_bytes, "licence": info.licence}
+            | {"path": str(source.path(info.name)) if info.name in installed else None}
+            | {"summary": info.summary}
             for info in source.available()
         ]
-
     return listing(
         rows,
-        ["model", right("MB"), "licence", *map(fold, ("what it is", "installed"))],
+        ["model", right("MB"), "licence", *map(fold, ("installed", "what it is"))],
         (
-            (name, f"{size / 1e6:.0f}", licence, summary, path)
-            for name, path, size, licence, summary in (row.values() for row in rows)
+            (name, f"{size / 1e6:.0f}", licence, path, summary)
+            for name, size, licence, path, summary in map(dict.values, rows)
         ),
         note="agentkit models install NAME fetches one; agentkit run --model local:NAME uses it",
     )
@@ -155,11 +143,7 @@ def fetched_weights(name: str) -> Path:
     """
     known = {info.name: source for source in _sources() for info in source.available()}
     if name not in known:
-        nearest = nearest_names(name, known)
-        hint = f" Did you mean {', '.join(map(repr, nearest))}?" if nearest else ""
-        raise ModelNotFoundError(
-            f"no weights are named {name!r}; there are: {', '.join(known)}.{hint}"
-        )
+        raise ModelNotFoundError(f"no weights are named {name!r}; there are: {', '.join(known)}")
     source = known[name]
     if name not in {info.name for info in source.installed()}:
         source.install(name, LineProgress(f"Fetching {name}"))

@@ -50,10 +50,7 @@ _TOP: _Kinds = {
 }
 _STAGES: _Kinds = {"shadow": bool, "canary": bool, "canary_share": _NUMBER}
 _GATES: _Kinds = {**_STAGES, **{one.name: _NUMBER for one in fields(GateConfig)}}
-_RETRIEVAL: _Kinds = {
-    **dict.fromkeys(("shortlist", "offer", "token_budget"), int),
-    "vectors": str,
-}
+_RETRIEVAL: _Kinds = {**dict.fromkeys(("shortlist", "offer", "token_budget"), int), "vectors": str}
 
 
 PROMOTED = "promoted"
@@ -273,12 +270,6 @@ def _key(word: str) -> str:
 SAMPLE = (FILE, "tools.py", "tasks.jsonl")
 """The files to write: settings, a tool with an undocumented constraint, and tasks for it."""
 
-_NEXT = (
-    ("agentkit eval", "how often the model calls the tool right"),
-    ("agentkit evolve", "learn from the refusals, keep what gains on held-out tasks"),
-    ("agentkit review show last", "what was learned, and how it did"),
-)
-
 
 @command()
 def init(
@@ -309,18 +300,14 @@ def init(
         if name == FILE:
             text = _with_model(text, model)
         (folder / name).write_text(text, encoding="utf-8")
-    commands = [] if folder == Path() else [(f"cd {folder}", "")]
-    if model == DEFAULT_MODEL:
-        install = f"agentkit models install {model.partition(':')[2]}"
-        commands.append((install, "the sample's model, 98 MB, once"))
-    commands += _NEXT
-    width = max(len(command) for command, _ in commands)
-    lines = [f"  {command:<{width}}  {words}".rstrip() for command, words in commands]
-    made = f"created {', '.join(SAMPLE)} in {folder.absolute()}"
-    typed = [command for command, _ in commands]
+    install = f"agentkit models install {model.partition(':')[2]}"
+    typed = [] if folder == Path() else [f"cd {folder}"]
+    typed += [install] if model == DEFAULT_MODEL else []
+    typed += ["agentkit eval", "agentkit evolve", "agentkit review show last"]
+    made = f"created {', '.join(SAMPLE)} in {folder.absolute()}; next:"
     return Output(
         record={"folder": str(folder.absolute()), "files": SAMPLE, "next": typed},
-        view=lambda: say("\n".join([made, *lines])),
+        view=lambda: say("\n  ".join([made, *typed])),
     )
 
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
@@ -141,10 +142,8 @@ def make_agent(
     report_binding(agent.binding)
     hidden = len(agent.binding.without_code)
     if hidden and not options.catalogue:
-        say(
-            f"not offered: {plural(hidden, 'library tool')} without code; load code with --tools, "
-            "or offer all with --catalogue"
-        )
+        words = "without code; load code with --tools, or offer all with --catalogue"
+        say(f"not offered: {plural(hidden, 'library tool')} {words}")
     return agent
 
 
@@ -157,33 +156,28 @@ def report_binding(binding: CodeBinding) -> None:
         say(note)
 
 
-class AskAtTerminal:
+def ask_at_terminal(*, yes: bool) -> Approver:
     """Asks the person at the terminal whether a call may run, one call at a time.
 
     Args:
         yes: Do not ask, approve.
     """
+    turn = asyncio.Lock()
 
-    def __init__(self, *, yes: bool) -> None:
-        self._yes = yes
-        self._turn = asyncio.Lock()
-
-    async def __call__(self, call: ToolCall, tool: Tool) -> Approval:
-        """The decision; without a terminal to ask on, no."""
-        if self._yes:
+    async def approve(call: ToolCall, tool: Tool) -> Approval:  # noqa: ARG001 - an Approver
+        if yes:
             return Approval(approved=True)
         if not is_interactive():
             return Approval(approved=False, reason="Nobody is there to approve it.")
-        async with self._turn:
+        ask = partial(click.confirm, f"Run {call_line(call)}?", default=False, err=True)
+        async with turn:
             try:
-                approved = await run_in_daemon_thread(
-                    lambda: click.confirm(
-                        f"Run {visible(call_line(call))}?", default=False, err=True
-                    )
-                )
+                approved = await run_in_daemon_thread(ask)
             except click.Abort:  # Ctrl-D
                 approved = False
         return Approval(approved=approved, reason="" if approved else "The user said no.")
+
+    return approve
 
 
 async def _answer(
@@ -197,26 +191,24 @@ async def _answer(
     """Run a request and print its answer: text as it arrives, all else on stderr; or JSON."""
     if print_record is not None:
         result = await agent.run(request, session_id=session_id, deps=deps)
-        episode = result.episode
-        record: dict[str, Any] = {
-            "output": episode.output,
-            "stop_reason": result.stop_reason,
-            "calls": [call.to_json() for call in result.calls],
-            "deferred": [call.to_json() for call in result.deferred],
-            "usage": result.usage.to_json(),
-            "library_version": episode.library_version,
-            "episode_id": episode.episode_id,
-        }
-        print_record(record)
-        return
-    print_outcome(await _shown(agent, request, session_id, deps))
-
-
-def print_outcome(result: RunResult) -> None:
-    """Print the calls that are left, and on stderr how a run ended."""
-    for call in result.deferred:
-        click.echo(visible(call_line(call)))
+    else:
+        result = await _shown(agent, request, session_id, deps)
     episode = result.episode
+    if print_record is not None:
+        print_record(
+            {
+                "output": episode.output,
+                "stop_reason": result.stop_reason,
+                "calls": [call.to_json() for call in result.calls],
+                "deferred": [call.to_json() for call in result.deferred],
+                "usage": result.usage.to_json(),
+                "library_version": episode.library_version,
+                "episode_id": episode.episode_id,
+            }
+        )
+        return
+    for call in result.deferred:
+        click.echo(call_line(call))
     say(
         f"[{result.stop_reason.replace('_', ' ')}, {plural(len(episode.turns), 'turn')}, "
         f"{result.usage.total_tokens:,} tokens, {episode.seconds:.1f} s, "
@@ -303,7 +295,7 @@ def run(
             await agent.close()
 
     with opened(store_url) as store:
-        approve = AskAtTerminal(yes=options.yes)
+        approve = ask_at_terminal(yes=options.yes)
         agent = make_agent(options, store, library_place=library_place, approve=approve)
         wait_for(ask())
 
@@ -331,7 +323,7 @@ def chat(
     failure: RunError | None = None
     # Lines are read outside the event loop, where Ctrl-C ends them at once.
     with opened(store_url) as store, asyncio.Runner() as runner:
-        approve = AskAtTerminal(yes=options.yes)
+        approve = ask_at_terminal(yes=options.yes)
         agent = make_agent(options, store, library_place=library_place, approve=approve)
         session = session or new_episode_id()
         deps = runner.run(made_deps(load_deps(options.deps)[0], None))

@@ -30,8 +30,7 @@ from agentkit.errors import LibraryWarning, UsageError
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica
-from agentkit.library.directory.store import folder_of
-from agentkit.library.opening import file_of
+from agentkit.library.opening import place_of
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
@@ -280,7 +279,7 @@ def _finish(agent: Agent, store_url: str) -> None:
         say(f"Stopped; {every} is kept as an episode.")
         return
     count = plural(len(waiting), "run")
-    place = file_of(store_url) or folder_of(store_url) or Path("episodes")
+    place = place_of(store_url) or Path("episodes")
     path = place.with_name(f"{place.stem}-unkept-{time.time_ns():x}.jsonl")
     say(f"Stopped; {count} of {state.kept + len(waiting)} are not in the store: {state.last_error}")
     try:

@@ -22,8 +22,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, Library, LibraryChange, Store
 from agentkit.library.chain import environment_signer, key_texts
-from agentkit.library.directory.store import folder_of
-from agentkit.library.opening import file_of, open_store
+from agentkit.library.opening import file_of, open_store, place_of
 from agentkit.models.base import resolve_model
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
@@ -39,10 +38,8 @@ def opened(url: str) -> Iterator[Store]:
     path = file_of(url)
     if path is not None and path.parent.name == FOLDER:
         if (stray := first_stray(path.parent)) is not None:
-            raise StoreError(
-                f"{stray[0]} is {stray[1]}, and agentkit does not write outside of {path.parent}. "
-                "Nothing was changed; delete it, or name the place that it leads to with --store"
-            )
+            words = f"and agentkit does not write outside of {path.parent}; delete it"
+            raise StoreError(f"{stray[0]} is {stray[1]}, {words}")
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700)
             (path.parent / ".gitignore").write_text("*\n")
@@ -59,9 +56,8 @@ def opened_to_read(url: str) -> Iterator[Store]:
     """
     if not is_there(url):
         raise StoreLookupError(
-            f"there is no store at {url} yet; start in your project's folder, name another store "
-            "with --store, or make one with agentkit eval, agentkit tools add or agentkit tools "
-            "import FILE"
+            f"there is no store at {url} yet; start in your project's folder, name another with "
+            "--store, or make one with 'agentkit tools add' or 'agentkit tools import FILE'"
         )
     with opened(url) as store:
         yield store
@@ -79,7 +75,7 @@ def opened_if_there(url: str) -> Iterator[Store | None]:
 
 def is_there(url: str) -> bool:
     """Whether the file or the folder of a store exists; other stores are asked when opened."""
-    path = file_of(url) or folder_of(url)
+    path = place_of(url)
     return path is None or path.exists()
 
 
@@ -139,10 +135,8 @@ def retriever_of(store: Store) -> Retriever | None:
         return project.retriever
     file = vectors_file(digests[-1])
     if not file.is_file():
-        raise UsageError(
-            f"the promoted word vectors are not at {file}; copy them there from where they were "
-            "trained, or take them back with 'agentkit rollback --vectors'"
-        )
+        words = "copy them there, or take them back with 'agentkit rollback --vectors'"
+        raise UsageError(f"the promoted word vectors are not at {file}; {words}")
     return default_retriever(vectors=file, **project.promoted)
 
 
@@ -178,10 +172,7 @@ def manager_of(
 
 
 def commit(
-    store: Store,
-    build: Callable[[Library], LibraryChange | None],
-    *,
-    operation: Operation = "edit",
+    store: Store, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
 ) -> int:
     """Commit what ``build`` makes of the newest library, again if another writer commits first.
 

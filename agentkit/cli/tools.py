@@ -1,10 +1,10 @@
-"""``agentkit tools`` and ``agentkit search``: list, show, draw, examine and rank tools."""
+"""``agentkit tools`` and ``agentkit search``: list, show, examine and rank tools."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -41,7 +41,6 @@ from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Hit, Retrieval
-from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import rule_sentence
@@ -92,10 +91,10 @@ def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
 
 def _signature_line(definition: ToolDefinition) -> str:
     """``city: string, days?: integer``; a question mark means optional."""
-    required = set(definition.signature.required)
+    signature = definition.known_signature
     return ", ".join(
-        one_line(f"{name}{'' if name in required else '?'}: {type_text(schema)}")
-        for name, schema in definition.signature.properties.items()
+        one_line(f"{name}{'' if name in signature.required else '?'}: {type_text(schema)}")
+        for name, schema in signature.properties.items()
     )
 
 
@@ -103,8 +102,8 @@ def _brief(definition: ToolDefinition) -> dict[str, Any]:
     return {
         "name": definition.name,
         "summary": definition.description.summary,
-        "parameters": list(definition.signature.properties),
-        "required": list(definition.signature.required),
+        "parameters": list(definition.known_signature.properties),
+        "required": list(definition.known_signature.required),
         "digest": definition.digest,
         "origin": definition.origin.kind,
         "children": [child.name for child in definition.signature.children],
@@ -144,8 +143,9 @@ def _print_tool(library: Library, definition: ToolDefinition) -> None:
 
 
 def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
-    texts, required = definition.description.parameters, definition.signature.required
-    properties: Mapping[str, Any] = definition.signature.properties
+    signature = definition.known_signature
+    texts, required = definition.description.parameters, signature.required
+    properties: Mapping[str, Any] = signature.properties
     for name, schema in properties.items():
         known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
         bounds = (f"{key} {_json(known[key])}" for key in known if _BOUNDS.match(key))
@@ -209,52 +209,6 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-@command(short_help="Draw what composites call, as a Mermaid flowchart.", group=tools)
-def graph(name: str | None = None, *, store_url: StoreUrl) -> Output:
-    """Draw what the tool NAME, or every composite, calls, as a Mermaid flowchart.
-
-    Boxes are composites, pills are tools in code, and red marks a missing tool.
-
-    Examples:
-      agentkit tools graph > tools.mmd
-      agentkit tools graph net_total --json
-    """
-    with opened_to_read(store_url) as store:
-        library = store.load()
-    children = library.dag.children
-    waiting = list(library.dag.composites if name is None else [library[name].name])
-    ids: dict[str, str] = {}
-    while waiting:
-        one = waiting.pop()
-        if one not in ids:
-            ids[one] = f"n{len(ids)}"
-            waiting += children.get(one, ())
-    kinds = {
-        one: "missing" if one not in library else "composite" if children[one] else "primitive"
-        for one in ids
-    }
-    edges = [(one, child) for one in ids for child in children.get(one, ())]
-    shapes = {"composite": '["{}"]', "primitive": '(["{}"])', "missing": '["{}"]:::missing'}
-    lines = [f"    {ids[one]}{shapes[kinds[one]].format(_mermaid_text(one))}" for one in ids]
-    lines += [f"    {ids[one]} --> {ids[child]}" for one, child in edges]
-    lines += ["    classDef missing fill:#fef2f2,stroke:#dc2626,color:#991b1b"]
-    nothing = f"library version {library.version} has no composites"
-    return Output(
-        record={
-            "library_version": library.version,
-            "nodes": [{"name": one, "kind": kind} for one, kind in kinds.items()],
-            "edges": [{"parent": one, "child": child} for one, child in edges],
-        },
-        view=lambda: click.echo("\n".join(["flowchart TD", *lines])) if ids else say(nothing),
-    )
-
-
-def _mermaid_text(text: str) -> str:
-    """Characters that mean something to Mermaid or HTML become numbered entities."""
-    kept = r"[^\w .,:;()/+=*@!?$%'-]"
-    return re.sub(kept, lambda found: f"#{ord(found[0])};", one_line(text))
 
 
 @command(short_help="Examine a catalogue of tools.", group=tools)
@@ -321,31 +275,22 @@ def _print_overview(checkup: Checkup) -> None:
         f"{total // len(weights):,} each on average"
     )
     print_text(f"heaviest: {', '.join(heaviest)}")
-    rows: list[Sequence[object]] = []
-    severity = ""
+    rows = []
     for kind, found in checkup.grouped():
-        if kind.severity != severity:
-            severity = kind.severity
-            rows.append((f"{severity}s", "", "", ""))
         tokens = sum(finding.tokens for finding in found)
-        rows.append(
-            (f"  {kind.code}", f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title)
-        )
-    if not rows:
-        click.echo("nothing was found")
-        return
-    click.echo()
-    print_table(["check", right("found"), right("tokens"), fold("what")], rows)
-    click.echo()
-    say("--check CODE shows one kind in full, --tool NAME what concerns one tool")
+        counts = (f"{len(found):,}", f"{tokens:,}" if tokens else "")
+        rows.append((kind.code, kind.severity, *counts, kind.title))
+    click.echo("" if rows else "nothing was found")
+    if rows:
+        print_table(["check", "severity", right("found"), right("tokens"), fold("what")], rows)
+        say("\n--check CODE shows one kind in full, --tool NAME what concerns one tool")
 
 
 def _print_kinds(checkup: Checkup) -> None:
     """Every finding, kind by kind, with why it matters and what to do."""
-    groups = list(checkup.grouped())
-    if not groups:
+    if not checkup.findings:
         click.echo("nothing was found")
-    for kind, found in groups:
+    for kind, found in checkup.grouped():
         print_text(f"{kind.code} ({kind.severity}): {kind.title}")
         print_text(f"why: {kind.why}", indent="  ")
         print_text(f"do: {kind.advice}", indent="  ")
@@ -362,13 +307,7 @@ _SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
 
 
 @command()
-def search(
-    query: str,
-    *,
-    limit: int = 10,
-    explain: bool = False,
-    store_url: StoreUrl,
-) -> Output:
+def search(query: str, *, limit: int = 10, explain: bool = False, store_url: StoreUrl) -> Output:
     """Rank the library's tools for QUERY, as an agent would.
 
     Tools marked with * would be offered to the model in full; the others of the shortlist would
@@ -387,49 +326,36 @@ def search(
         library = store.load()  # while it is open it also gives, and keeps, the search index
         retriever = retriever_of(store) or default_retriever()
         found = wait_for(retriever.retrieve(query, library))
-    hits = found.hits[:limit]
+    hits, offered = found.hits[:limit], [one.name for one in found.offered]
     record: dict[str, Any] = {
         "query": found.query,
         "library_version": library.version,
         "tokens": found.tokens,
-        "offered": [definition.name for definition in found.offered],
-        "hits": [
-            {
-                "name": hit.definition.name,
-                "score": hit.score,
-                "reason": hit.reason,
-                "summary": hit.definition.description.summary,
-                **({"fields": dict(hit.fields)} if explain else {}),
-            }
-            for hit in hits
-        ],
+        "offered": offered,
+        "hits": [_hit(one, explain=explain) for one in hits],
     }
     if explain:
+        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
         record["stages"] = [
-            {
-                "stage": one.stage,
-                "survivors": one.survivors,
-                "tokens": one.tokens,
-                "cpu_ms": round(one.cpu_seconds * 1e3, 3),
-            }
+            {"stage": one.stage, "survivors": one.survivors, "tokens": one.tokens}
+            | {"cpu_ms": round(one.cpu_seconds * 1e3, 3)}
             for one in found.stages
         ]
-        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
 
     def view() -> None:
         if explain:
             _print_stages(found)
-        if not found.hits:
+        if not hits:
             say(_nothing_found(found, library))
             return
         more = [fold("of which"), fold("why")] if explain else [cut("summary")]
         rows = (
-            _hit_row(rank, hit, record["offered"], explain=explain)
+            (rank, "*" if hit.definition.name in offered else "", *_hit_cells(hit, explain=explain))
             for rank, hit in enumerate(hits, 1)
         )
         print_table([right("#"), "", fold("tool"), right("score"), *more], rows)
         say(
-            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(found.offered)} "
+            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(offered)} "
             f"offered in full (*), about {found.tokens:,} prompt tokens; "
             f"library version {library.version}"
         )
@@ -437,11 +363,17 @@ def search(
     return Output(record=record, view=view)
 
 
-def _hit_row(rank: int, hit: Hit, offered: list[str], *, explain: bool) -> tuple[object, ...]:
-    name, description = hit.definition.name, hit.definition.description
+def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    record = {"name": hit.definition.name, "score": hit.score, "reason": hit.reason}
+    record |= {"summary": hit.definition.description.summary}
+    return record | ({"fields": dict(hit.fields)} if explain else {})
+
+
+def _hit_cells(hit: Hit, *, explain: bool) -> tuple[str, ...]:
+    name, summary = hit.definition.name, hit.definition.description.summary
     shares = (f"{field.replace('_', ' ')} {score:+.3f}" for field, score in hit.fields.items())
-    more = (", ".join(shares), hit.reason) if explain else (one_line(description.summary),)
-    return rank, "*" if name in offered else "", one_line(name), f"{hit.score:.3f}", *more
+    more = (", ".join(shares), hit.reason) if explain else (one_line(summary),)
+    return one_line(name), f"{hit.score:.3f}", *more
 
 
 def _print_stages(found: Retrieval) -> None:
@@ -467,8 +399,5 @@ def _print_stages(found: Retrieval) -> None:
 def _nothing_found(found: Retrieval, library: Library) -> str:
     if not library:
         return "The library is empty; fill it with 'agentkit tools import FILE' or 'tools add'."
-    why = f"No tool has: {', '.join(found.unmatched)}" if found.unmatched else ""
-    if not terms(found.query):
-        why = "The query has no words to search for."
-    tools = plural(len(library), "tool")
-    return f"Nothing in library version {library.version} ({tools}) matches. {why}".rstrip()
+    words = f" No tool has: {', '.join(found.unmatched)}" if found.unmatched else ""
+    return f"None of {plural(len(library), 'tool')} in version {library.version} matches.{words}"

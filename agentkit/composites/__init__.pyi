@@ -16,7 +16,10 @@ from .contracts import (
     rule_problems as rule_problems,
 )
 from .guards import TracedCall as TracedCall
-from .language import shortest_path as shortest_path
+from .language import (
+    render as render,
+    shortest_path as shortest_path,
+)
 from .parser import (
     ParsedSource as ParsedSource,
     parse as parse,
@@ -32,5 +35,4 @@ from .source import (
     compose as compose,
     join_effects as join_effects,
 )
-from .syntax import render as render
 from .type_check import Expr as Expr

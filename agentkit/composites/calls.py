@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from agentkit.composites import language as ir
 from agentkit.composites.language import (
     BUILTINS,
     CONSUMERS,
@@ -19,6 +18,7 @@ from agentkit.composites.language import (
     TOOLS,
     VIEWS,
     Arity,
+    child_call,
     is_plain,
     written,
 )
@@ -50,11 +50,22 @@ _WITH_ONE_ARGUMENT = {"enumerate": "start", "max": "default", "min": "default"}
 """Keywords that go only with a single positional argument."""
 
 _QUOTED = 60
-REFUSED = ir.Name(name="refused")
+REFUSED = ast.Name(id="refused")
+"""Stands for what was refused, where nobody looks any more."""
 
 
-def place_of(node: Located, source: str) -> Place:
+class Argument(NamedTuple):
+    """An argument of a call as it was read, and its syntax."""
+
+    name: str
+    value: ast.expr
+    node: Located
+
+
+def place_of(node: object, source: str) -> Place:
     """The start of a node; Python counts columns in bytes from 0, we in characters from 1."""
+    if not isinstance(node, Located) or not hasattr(node, "lineno"):
+        return (1, 1)
     if source.isascii():
         return node.lineno, node.col_offset + 1
     before = _line(source, node).encode("utf-8")[: node.col_offset]
@@ -79,10 +90,9 @@ def _assigned(root: ast.AST) -> Mapping[str, Located]:
     found: dict[str, Located] = {}
     if not isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef):
         return found
-    waiting: list[ast.stmt] = []
     for argument in [*root.args.posonlyargs, *root.args.args, *root.args.kwonlyargs]:
         found.setdefault(argument.arg, argument)
-    waiting.extend(reversed(root.body))
+    waiting = [*reversed(root.body)]
     while waiting:
         node, targets = waiting.pop(), list[ast.expr]()
         match node:
@@ -95,10 +105,9 @@ def _assigned(root: ast.AST) -> Mapping[str, Located]:
                 targets = node.targets
             case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
                 targets = [target]
-        for target in targets:
-            for part in ast.walk(target):
-                if isinstance(part, ast.Name):
-                    found.setdefault(part.id, node)
+        for part in (part for target in targets for part in ast.walk(target)):
+            if isinstance(part, ast.Name):
+                found.setdefault(part.id, node)
     return found
 
 
@@ -116,7 +125,6 @@ class CallReader(ABC):
         children: The tools called so far, by their name in the library.
         faults: What is outside the language so far.
         broken: What breaks its rules, which is of interest where all could be read.
-        nodes: The syntax that each node was read from, by the node's ``id``.
         variables: Every parameter and variable, with the syntax that first sets it.
         bound: Those that are set on every way to here.
     """
@@ -140,7 +148,6 @@ class CallReader(ABC):
         self.children: dict[str, Tool] = {}
         self.faults: list[Fault] = []
         self.broken: list[Fault] = []
-        self.nodes: dict[int, Located] = {}
         self.variables: Mapping[str, object] = _assigned(root)
         self.bound: set[str] = set()
         self.called: set[str] = set()
@@ -151,12 +158,12 @@ class CallReader(ABC):
 
     # --- what was refused -------------------------------------------------------------------------
 
-    def refuse(self, node: Located, code: str, message: str, advice: str = "") -> ir.Name:
-        """Note a fault; gives what stands for the refused part, where nobody looks any more."""
+    def refuse(self, node: Located, code: str, message: str, advice: str = "") -> ast.expr:
+        """Note a fault; gives what stands for the refused part."""
         self.faults.append(Fault(node, code, message, advice))
         return REFUSED
 
-    def refuse_foreign(self, node: Any, what: str = "", advice: str = "") -> ir.Name:
+    def refuse_foreign(self, node: Any, what: str = "", advice: str = "") -> ast.expr:
         """Note what the language does not have."""
         message = f"{what or f'`{self.quote(node)}` is'} not in the language"
         return self.refuse(node, "unknown_construct", message, advice or instead_of(node))
@@ -165,7 +172,7 @@ class CallReader(ABC):
         """Note that a rule is broken."""
         self.broken.append(Fault(node, code, message, advice))
 
-    def refuse_depth(self, node: Located) -> ir.Name:
+    def refuse_depth(self, node: Located) -> ast.expr:
         """Refuse what is nested beyond the limit, once; what is in it stays unknown."""
         if not self._is_too_deep:
             self.faults.append(too_deep(node, self.limits))
@@ -180,12 +187,8 @@ class CallReader(ABC):
         return text if len(text) <= _QUOTED and ends_here else f"{text[:_QUOTED]} ..."
 
     @abstractmethod
-    def expression(self, node: ast.expr, *, is_consumed: bool = False) -> ir.Expression:
+    def expression(self, node: ast.expr, *, is_consumed: bool = False) -> ast.expr:
         """Read one expression, a hole when it is refused; an iterator has to be consumed."""
-
-    def expressions(self, nodes: Sequence[ast.expr]) -> tuple[ir.Expression, ...]:
-        """Read several expressions."""
-        return tuple([self.expression(node) for node in nodes])
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -198,13 +201,14 @@ class CallReader(ABC):
                 found.setdefault(written(key), []).append(key)
         return found
 
-    def call(self, node: ast.Call, *, is_consumed: bool = False) -> ir.Expression:
+    def call(self, node: ast.Call, *, is_consumed: bool = False) -> ast.expr:
         """Read a call: of a function or a method of the language, or of a child."""
         match node.func:
             case ast.Name(id=name) if name in BUILTINS:
                 return self._builtin(node, name, is_consumed=is_consumed)
             case ast.Name(id=name):
-                return self._named_child(node, name)
+                keys = () if name in self.tools or self.is_stored else self._keys.get(name, ())
+                return self._child(node, keys[0] if len(keys) == 1 else name, keys)
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if (
                 name == TOOLS
             ):
@@ -222,16 +226,14 @@ class CallReader(ABC):
         advice = "Call a tool or a function of the language by its name."
         return self.refuse(node, "unknown_construct", what, advice)
 
-    def _builtin(self, node: ast.Call, name: str, *, is_consumed: bool) -> ir.Expression:
-        arity, count = BUILTINS[name], self._positional(node)
+    def _builtin(self, node: ast.Call, name: str, *, is_consumed: bool) -> ast.expr:
+        arity, given = BUILTINS[name], self._positional(node)
         if name in ITERATORS and not is_consumed:
             self._escapes(node, f"`{name}(...)`")
-        arguments = tuple(
-            [
-                self.expression(value, is_consumed=_consumes(name, place, value, len(count)))
-                for place, value in enumerate(count)
-            ]
-        )
+        node.args = [
+            self.expression(value, is_consumed=_consumes(name, place, value, len(given)))
+            for place, value in enumerate(given)
+        ]
         for keyword in node.keywords:
             if keyword.arg is not None and keyword.arg not in arity.keywords:
                 known = ", ".join(f"`{word}=`" for word in arity.keywords) or "no keywords"
@@ -239,19 +241,18 @@ class CallReader(ABC):
                 advice = _NO_KEY if keyword.arg == "key" else f"`{name}` takes {known}."
                 self.breaks(keyword, "wrong_arity", message, advice)
         fitting = [one for one in node.keywords if one.arg is None or one.arg in arity.keywords]
-        keywords = self._keywords(fitting, ())
-        self._check_repeated(name, keywords)
-        self._check_count(node, name, arity, len(count))
+        arguments = self._keywords(fitting, ())
+        node.keywords = [ast.keyword(arg=one.name, value=one.value) for one in arguments]
+        self._check_repeated(name, arguments)
+        self._check_count(node, name, arity, len(given))
         alone = _WITH_ONE_ARGUMENT.get(name)
-        if alone in [keyword.name for keyword in keywords] and len(count) > 1:
+        if len(given) > 1 and alone in [one.name for one in arguments]:
             message = f"`{name}` takes `{alone}=` with one argument only"
             self.breaks(node, "wrong_arity", message, "Drop the keyword, or give one list.")
-        return ir.Builtin(function=name, arguments=arguments, keywords=keywords)
+        return node
 
-    def _method(
-        self, node: ast.Call, function: ast.Attribute, *, is_consumed: bool
-    ) -> ir.Expression:
-        name, count = function.attr, self._positional(node)
+    def _method(self, node: ast.Call, function: ast.Attribute, *, is_consumed: bool) -> ast.expr:
+        name, given = function.attr, self._positional(node)
         if name not in METHODS:
             what = f"`{self.quote(function)}`: there is no method `.{name}()`"
             advice = INSTEAD.get(f".{name}") or did_you_mean(name, METHODS)
@@ -259,14 +260,14 @@ class CallReader(ABC):
             return self.refuse(node, "unknown_method", what, advice)
         if name in VIEWS and not is_consumed:
             self._escapes(node, f"`.{name}()`")
-        receiver = self.expression(function.value)
-        arguments = tuple([self.expression(one, is_consumed=name == "join") for one in count])
-        self._check_count(node, f".{name}", METHODS[name], len(count))
+        function.value = self.expression(function.value)
+        node.args = [self.expression(one, is_consumed=name == "join") for one in given]
+        self._check_count(node, f".{name}", METHODS[name], len(given))
         if node.keywords:
             what = f"the method `.{name}()` takes no keywords"
             advice = "Give its arguments by position."
             self.refuse(node.keywords[0], "wrong_arity", what, advice)
-        return ir.Method(receiver=receiver, method=name, arguments=arguments)
+        return node
 
     def _escapes(self, node: ast.expr, what: str) -> None:
         """Refuse an iterator where a value is wanted."""
@@ -277,19 +278,13 @@ class CallReader(ABC):
     def _check_count(self, node: object, name: str, arity: Arity, count: int) -> None:
         if arity.least <= count and (arity.most is None or count <= arity.most):
             return
-        expected = f"{arity.least} to {arity.most} arguments"
-        if arity.most is None:
-            expected = f"{arity.least} or more arguments"
-        elif arity.least == arity.most:
-            expected = f"{arity.least} argument{'s' if arity.least != 1 else ''}"
+        bounds = "or more" if arity.most is None else f"to {arity.most}"
+        numbers = f"{arity.least}" if arity.least == arity.most else f"{arity.least} {bounds}"
+        expected = f"{numbers} argument{'s' if numbers != '1' else ''}"
         message = f"`{name}` takes {expected}, got {count}"
         self.breaks(node, "wrong_arity", message, f"Call `{name}` with {expected}.")
 
-    def _named_child(self, node: ast.Call, name: str) -> ir.Expression:
-        keys = () if name in self.tools or self.is_stored else self._keys.get(name, ())
-        return self._child(node, keys[0] if len(keys) == 1 else name, keys)
-
-    def _unknown_tool(self, node: ast.Call, name: str, keys: Sequence[str] = ()) -> ir.Expression:
+    def _unknown_tool(self, node: ast.Call, name: str, keys: Sequence[str] = ()) -> ast.expr:
         if keys:
             what = f"`{name}` can be any of the tools {', '.join(map(repr, keys))}"
             advice = "Rename one of them: for `_` stands each character that Python does not allow."
@@ -303,53 +298,49 @@ class CallReader(ABC):
                 advice = did_you_mean(name, [*self.tools, *BUILTINS])
         return self.refuse(node, "unknown_tool", what, advice)
 
-    def _child(self, node: ast.Call, key: str, keys: Sequence[str] = ()) -> ir.Expression:
+    def _child(self, node: ast.Call, key: str, keys: Sequence[str] = ()) -> ast.expr:
         """A call of the tool that ``tools`` holds under ``key``."""
         tool = self.tools.get(key)
         name = key if tool is None else tool.name
         if name == self.name:
             self.breaks(node, "recursive_call", f"`{name}` calls itself")
-            return ir.Call(child=name)
+            return ast.copy_location(child_call(name), node)
         if tool is None and not self.is_stored:
             return self._unknown_tool(node, key, keys)
         if tool is None and not self._is_unknown:
             self.breaks(node, "missing_child", f"there is no tool {key!r}")
         known = () if tool is None else tuple(tool.definition.signature.properties)
-        arguments = self._by_position(node, name, known) if node.args else ()
-        arguments += self._keywords(node.keywords, known) if node.keywords else ()
+        arguments = [*self._by_position(node, name, known), *self._keywords(node.keywords, known)]
         self.called.add(name)
         self._check_repeated(name, arguments)
         if tool is not None:
             self.children[name] = tool
             self._check_arguments(node, name, arguments, tool.definition.signature)
-        return ir.Call(child=name, arguments=arguments)
+        made = child_call(name, ((one.name, one.value) for one in arguments))
+        return ast.copy_location(made, node)
 
-    def _by_position(
-        self, node: ast.Call, name: str, known: Sequence[str]
-    ) -> tuple[ir.Argument, ...]:
+    def _by_position(self, node: ast.Call, name: str, known: Sequence[str]) -> Iterable[Argument]:
         """Positional arguments, with the names that they are bound to."""
-        made = []
         for place, value in enumerate(self._positional(node)):
             read = self.expression(value)
             if self.is_stored:
                 what = "a call in a stored program gives an argument without its name"
                 self.refuse(value, "malformed_program", what)
             elif place < len(known):
-                made.append(self._argument(known[place], read, value))
+                yield Argument(known[place], read, value)
             elif place == len(known):
                 what = f"`{name}` takes {len(known)} arguments, got {len(node.args)}"
                 self.refuse(value, "wrong_arity", what, f"It takes {', '.join(known) or 'none'}.")
-        return tuple(made)
 
-    def _check_repeated(self, name: str, arguments: Sequence[ir.Argument]) -> None:
+    def _check_repeated(self, name: str, arguments: Sequence[Argument]) -> None:
         for argument, count in Counter(one.name for one in arguments).items():
             if count > 1:
                 last = next(one for one in reversed(arguments) if one.name == argument)
                 message = f"`{name}` is given `{argument}` {count} times"
-                self.breaks(last, "repeated_argument", message, f"Give `{argument}` once.")
+                self.breaks(last.node, "repeated_argument", message, f"Give `{argument}` once.")
 
     def _check_arguments(
-        self, node: ast.Call, name: str, arguments: Sequence[ir.Argument], signature: Signature
+        self, node: ast.Call, name: str, arguments: Sequence[Argument], signature: Signature
     ) -> None:
         properties, names = signature.properties, {one.name for one in arguments}
         missing = [one for one in signature.required if one not in names]
@@ -365,12 +356,7 @@ class CallReader(ABC):
                 self._hints += 1
                 near = did_you_mean(argument.name, properties) if self._hints <= _HINTS else ""
                 advice = f"{near} It takes {_parameter_list(signature)}.".lstrip()
-                self.breaks(argument, "unknown_argument", message, advice)
-
-    def _argument(self, name: str, value: ir.Expression, node: Located) -> ir.Argument:
-        argument = ir.Argument(name=name, value=value)
-        self.nodes[id(argument)] = node
-        return argument
+                self.breaks(argument.node, "unknown_argument", message, advice)
 
     def _positional(self, node: ast.Call) -> list[ast.expr]:
         values = []
@@ -382,9 +368,7 @@ class CallReader(ABC):
                 values.append(value)
         return values
 
-    def _keywords(
-        self, keywords: Sequence[ast.keyword], known: Collection[str]
-    ) -> tuple[ir.Argument, ...]:
+    def _keywords(self, keywords: Sequence[ast.keyword], known: Collection[str]) -> list[Argument]:
         made = []
         for keyword in keywords:
             match keyword:
@@ -400,8 +384,8 @@ class CallReader(ABC):
                     advice = "Write the arguments out by name."
                     self.refuse_foreign(keyword, "`**` in front of an argument is", advice)
                     continue
-            made.append(self._argument(name, self.expression(value), keyword))
-        return tuple(made)
+            made.append(Argument(name, self.expression(value), keyword))
+        return made
 
 
 def dotted(node: ast.expr) -> str:

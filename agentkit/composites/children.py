@@ -10,10 +10,12 @@ it (``call_before`` is not: a program knows nothing of the conversation, see ``t
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic, time_ns
 from types import CoroutineType
 from typing import Any, TypeAlias
@@ -34,7 +36,8 @@ from agentkit.composites.guards import (
     repeated_signal,
     run_error,
 )
-from agentkit.composites.language import Call
+from agentkit.composites.language import arguments_of, child_of
+from agentkit.composites.waiting import run_waiting, waited
 from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
 from agentkit.tools.invocation import (
@@ -52,13 +55,16 @@ from agentkit.tools.validation import ArgumentValidator
 Place: TypeAlias = tuple[int, ...]
 """A call's place in program order."""
 
+Begin: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Any]]
+
 
 class Child:
     """A tool that a composite calls.
 
     Attributes:
         needs_event_loop: Whether it can only be called by waiting for it.
-        is_read_only: Whether it is known to change nothing.
+        overlaps: Whether calls of it may run beside others: it is waited for, and is known to
+            change nothing.
     """
 
     def __init__(self, tool: Tool, composite: Any = None) -> None:
@@ -74,7 +80,7 @@ class Child:
             or (composite is None and bool(effects.reads or effects.open_world))
             or (composite is not None and composite.needs_event_loop)
         )
-        self.is_read_only = effects.is_read_only
+        self.overlaps = self.needs_event_loop and effects.is_read_only
         self._is_validated = composite is None and bool(touches_world)
         self._validator = ArgumentValidator(tool.definition)
         self._conditions = Conditions(tool.definition)
@@ -83,9 +89,12 @@ class Child:
 
     # --- a call that answers at once --------------------------------------------------------------
 
-    def lower(self, node: Call, arguments: Sequence[Evaluate]) -> Evaluate:
+    def lower(self, node: ast.Call, arguments: Sequence[Evaluate]) -> Evaluate:
         """A closure that calls the child and gives its result."""
-        gather, function = gathering(node, arguments), self._function
+        if self.needs_event_loop and (self._composite is None or self._tool.timeout_seconds):
+            begin = self.beginning(node, arguments)
+            return lambda frame: waited(begin(frame))
+        gather, function = _gathering(node, arguments), self._function
         is_plain = self._composite is None and not self._is_validated and self._rules is None
         is_plain = is_plain and not self._tool.converts
 
@@ -107,7 +116,7 @@ class Child:
 
         return run
 
-    def _invoke(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
+    def _invoke(self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place) -> Any:
         arguments = self._prepared(frame, node, arguments)
         if self._composite is not None:
             return self._composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
@@ -119,33 +128,43 @@ class Child:
 
     # --- a call that is waited for ----------------------------------------------------------------
 
-    def begin(self, frame: Frame, node: Call, arguments: JsonObject) -> Coroutine[Any, Any, Any]:
-        """Count a call and take its place in program order; the coroutine gives the result."""
-        _pay(frame, node, arguments)
-        place = () if frame[ORDER] is None else next(frame[ORDER])
-        return self._answer(frame, node, arguments, place)
+    def beginning(self, node: ast.Call, arguments: Sequence[Evaluate]) -> Begin:
+        """A closure that counts a call and takes its place in program order.
 
-    async def _answer(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
+        The coroutine that it makes gives the result.
+        """
+        gather = _gathering(node, arguments)
+
+        def begin(frame: Frame) -> Coroutine[Any, Any, Any]:
+            values = gather(frame)
+            _pay(frame, node, values)
+            place = () if frame[ORDER] is None else next(frame[ORDER])
+            return self._answer(frame, node, values, place)
+
+        return begin
+
+    async def _answer(
+        self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place
+    ) -> Any:
         if frame[ORDER] is None:
             return await self._wait(frame, node, arguments, place)
         with self._watched(frame, node, arguments, place) as returned:
             returned.append(await self._wait(frame, node, arguments, place))
         return returned[0]
 
-    async def _wait(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
+    async def _wait(self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place) -> Any:
         """The child's result; a permit is held only while a function runs, never in a queue."""
         arguments = self._prepared(frame, node, arguments)
         if self._composite is not None:
-            return await self._in_time(self._entered(frame, arguments, place), frame, node)
+            enter = partial(
+                self._composite.enter, arguments, frame[METER], frame[ACTIVATION], place
+            )
+            return await self._in_time(run_waiting(enter), frame, node)
         async with frame[METER].permits:
             result = await self._in_time(self._function_answer(frame, node, arguments), frame, node)
         return result if type(result) in SCALARS else _adopted(frame, node, result)
 
-    async def _entered(self, frame: Frame, arguments: JsonObject, place: Place) -> Any:
-        entered = self._composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
-        return await entered if self._composite.needs_event_loop else entered
-
-    async def _in_time(self, work: Coroutine[Any, Any, Any], frame: Frame, node: Call) -> Any:
+    async def _in_time(self, work: Coroutine[Any, Any, Any], frame: Frame, node: ast.Call) -> Any:
         """The outcome of the work, unless it takes longer than the child's own timeout."""
         seconds = self._tool.timeout_seconds
         if seconds is None:
@@ -161,7 +180,7 @@ class Child:
             what = f"it was stopped after {seconds:g} seconds"
             raise run_error(_path(frame, node), node, "child_timeout", what) from error
 
-    async def _function_answer(self, frame: Frame, node: Call, arguments: JsonObject) -> Any:
+    async def _function_answer(self, frame: Frame, node: ast.Call, arguments: JsonObject) -> Any:
         """The function's answer; a function that blocks runs in a thread of its own."""
         try:
             if self._tool.is_async:
@@ -175,7 +194,7 @@ class Child:
 
     # --- checks -----------------------------------------------------------------------------------
 
-    def _prepared(self, frame: Frame, node: Call, arguments: JsonObject) -> JsonObject:
+    def _prepared(self, frame: Frame, node: ast.Call, arguments: JsonObject) -> JsonObject:
         """The arguments as the child expects them, or the refusal of those that do not fit."""
         if self._is_validated:
             self._validate(frame, node, arguments)
@@ -197,7 +216,7 @@ class Child:
         except Exception as error:
             raise run_error(path, node, "invalid_arguments", described(error)) from error
 
-    def _validate(self, frame: Frame, node: Call, arguments: JsonObject) -> None:
+    def _validate(self, frame: Frame, node: ast.Call, arguments: JsonObject) -> None:
         """Refuse arguments that break the child's schema."""
         try:
             problems = self._validator.check(arguments)
@@ -209,7 +228,7 @@ class Child:
 
     @contextmanager
     def _watched(
-        self, frame: Frame, node: Call, arguments: JsonObject, place: Place
+        self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place
     ) -> Iterator[list[Any]]:
         """Check a call before and after its result is put into the list, and tell of it then."""
         activation: Activation = frame[ACTIVATION]
@@ -240,11 +259,10 @@ class Child:
                 )
 
 
-def gathering(node: Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], dict[str, Any]]:
+def _gathering(node: ast.Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], dict[str, Any]]:
     """A closure that evaluates the arguments of a call in order, by name."""
-    named = tuple(
-        (given.name, value) for given, value in zip(node.arguments, arguments, strict=True)
-    )
+    names = (name for name, _ in arguments_of(node))
+    named = tuple(zip(names, arguments, strict=True))
     if len(named) == 1:
         ((name, value),) = named
         return lambda frame: {name: value(frame)}
@@ -254,9 +272,9 @@ def gathering(node: Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], di
     return lambda frame: {name: argument(frame) for name, argument in named}
 
 
-def _path(frame: Frame, node: Call) -> tuple[str, ...]:
+def _path(frame: Frame, node: ast.Call) -> tuple[str, ...]:
     """Names of the tools down to the child that a call is about."""
-    return (*frame[ACTIVATION].path, node.child)
+    return (*frame[ACTIVATION].path, child_of(node))
 
 
 def raise_violation(violation: ContractViolation | None) -> None:
@@ -265,7 +283,7 @@ def raise_violation(violation: ContractViolation | None) -> None:
         raise violation
 
 
-def _pay(frame: Frame, node: Call, arguments: JsonObject) -> None:
+def _pay(frame: Frame, node: ast.Call, arguments: JsonObject) -> None:
     """Pay for a call and for the arguments that have contents."""
     meter = frame[METER]
     meter.calls -= 1
@@ -280,7 +298,7 @@ def _pay(frame: Frame, node: Call, arguments: JsonObject) -> None:
                 fail_on(_path(frame, node), node, error)
 
 
-def _raised(frame: Frame, node: Call, error: BaseException) -> BaseException:
+def _raised(frame: Frame, node: ast.Call, error: BaseException) -> BaseException:
     """Convert a child's error into the run's; anything but a tool error stays as it is."""
     if not is_tool_error(error):
         raise error
@@ -290,7 +308,7 @@ def _raised(frame: Frame, node: Call, error: BaseException) -> BaseException:
     return run_error(path, node, "child_failed", described(error))
 
 
-def _adopted(frame: Frame, node: Call, result: Any) -> Any:
+def _adopted(frame: Frame, node: ast.Call, result: Any) -> Any:
     """A child's result as JSON data, paid for at an eighth of its weight."""
     meter, path = frame[METER], _path(frame, node)
     try:

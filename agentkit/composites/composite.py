@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import count
 from typing import Any, NoReturn, TypeAlias
 
-from agentkit.composites import language as ir
 from agentkit.composites.children import Child, Place, raise_violation
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.guards import (
@@ -24,6 +23,12 @@ from agentkit.composites.guards import (
     run_error,
 )
 from agentkit.composites.interpreter import FrameLayout, Lowering
+from agentkit.composites.language import (
+    Program,
+    calls,
+    child_of,
+    render,
+)
 from agentkit.composites.parser import read_source
 from agentkit.composites.problems import (
     READING_LIMITS,
@@ -33,8 +38,7 @@ from agentkit.composites.problems import (
     Fault,
     refusal,
 )
-from agentkit.composites.syntax import render
-from agentkit.composites.waiting import WaitingLowering
+from agentkit.composites.waiting import run_waiting
 from agentkit.errors import CompositeError, DefinitionError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -45,16 +49,12 @@ from agentkit.tools.tool import Tool, tools_by_name
 FORMAT_VERSION = 2
 """Version of the stored form: 2 is text, 1 a tree of nodes in JSON."""
 
-_NODES: Mapping[str, type] = {
-    kind.__name__: kind
-    for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS, ir.Argument, ir.Parameter, ir.Program)
-}
-_Found: TypeAlias = tuple[ir.Program, tuple[SourceProblem, ...]]
+_Found: TypeAlias = tuple[Program, tuple[SourceProblem, ...]]
 _NO_PROGRAM = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors raised by a tree that is not a program."""
 
 
-def program_to_json(program: ir.Program, name: str = "composite") -> dict[str, Any]:
+def program_to_json(program: Program, name: str = "composite") -> dict[str, Any]:
     """A program as a definition stores it: its canonical text, with the version of the format."""
     return {"format": FORMAT_VERSION, "source": render(program, name)}
 
@@ -66,7 +66,7 @@ def program_from_json(
     name: str = "",
     limits: CompositeLimits | None = None,
     is_new: bool = False,
-) -> ir.Program:
+) -> Program:
     r"""The inverse of ``program_to_json``, for data of any origin.
 
     Args:
@@ -75,8 +75,8 @@ def program_from_json(
             need their signatures and effects are left out.
         name: The composite's name, for messages; it may not call itself.
         limits: Caps on the program.
-        is_new: Whether it comes into the library now, and is held to all rules; a program that
-            was stored before may break those that do not keep it from running.
+        is_new: Whether it comes into the library now, and may make no dead calls; a program that
+            was stored before may.
 
     Raises:
         CompositeError: The data is not a program (``malformed_program``), was written by a newer
@@ -100,7 +100,7 @@ def program_from_json(
     return program
 
 
-def program_of(definition: ToolDefinition) -> ir.Program | None:
+def program_of(definition: ToolDefinition) -> Program | None:
     """The program of a composite, under ``READING_LIMITS``; None when it has none that is valid."""
     if definition.body is None:
         return None
@@ -119,7 +119,7 @@ def called_in(record: JsonObject) -> frozenset[str] | None:
         program, _ = _read(_text(record), "", None, READING_LIMITS)
     except CompositeError:
         return None
-    return frozenset(call.child for call in ir.calls(program))
+    return frozenset(map(child_of, calls(program)))
 
 
 def _read(
@@ -160,7 +160,7 @@ def _text(record: object) -> str:
             raise _malformed(what, advice="Upgrade agentkit-evolve.")
         case {"format": 1, **tree}:
             try:
-                return render(_node(tree))
+                return _old_text(tree)
             except RecursionError:
                 raise _malformed("the program is nested too deeply", "too_large") from None
             except _NO_PROGRAM as error:
@@ -175,27 +175,100 @@ def _malformed(
     return refusal("", (SourceProblem(code=code, message=message, advice=advice),))
 
 
-def _node(record: Any) -> Any:
-    """A node of the older form; whether its fields make sense is found out from its text."""
-    if isinstance(record, list | tuple):
-        return tuple(map(_node, record))
-    if not isinstance(record, Mapping):
-        return record
-    fields = {name: part for name, part in record.items() if name != "kind"}
-    match record:
+def _old_text(tree: Any) -> str:
+    """A program of the older form as text; whether it makes sense is found out from that."""
+    parameters = ", ".join(
+        one["name"] if one["default"] is None else f"{one['name']}={_old(one['default'])}"
+        for one in tree["parameters"]
+    )
+    star = "*, " if parameters else ""  # behind which defaults may stand before others
+    lines = _old_lines(tree["body"], "    ")
+    return "\n".join([f"def composite({star}{parameters}):", *lines, ""])
+
+
+def _old_lines(block: Iterable[Any], indent: str) -> Iterator[str]:
+    inner, nothing = f"{indent}    ", f"{indent}    pass"
+    for node in block:
+        match node["kind"]:
+            case "If":
+                yield f"{indent}if {_old(node['test'])}:"
+                yield from _old_lines(node["then"], inner)
+                yield nothing
+                yield f"{indent}else:"
+                yield from _old_lines(node["otherwise"], inner)
+                yield nothing
+            case "For":
+                yield f"{indent}for {', '.join(node['targets'])} in {_old(node['source'])}:"
+                yield from _old_lines(node["body"], inner)
+                yield nothing
+            case "Assign":
+                yield f"{indent}{', '.join(node['targets'])} = {_old(node['value'])}"
+            case "Update":
+                yield f"{indent}{node['target']} {node['operator']}= {_old(node['value'])}"
+            case "Do":
+                yield f"{indent}{_old(node['call'])}"
+            case "Return":
+                yield f"{indent}return {_old(node['value'])}"
+            case kind:
+                yield indent + {"Break": "break", "Continue": "continue"}[kind]
+
+
+def _old(node: Any) -> str:
+    """An expression of the older form, in parentheses where these may matter."""
+
+    def all_of(key: str) -> list[str]:
+        return [_old(one) for one in node[key]]
+
+    match node:
         case {"kind": "Constant", "value": None | bool() | int() | str() as value}:
-            return ir.Constant(value=value)
+            return f"({value!r})"
         case {"kind": "Constant", "float": str(text)}:
-            return ir.Constant(value=float(text))
+            return f"({float(text)!r})"
         case {"kind": "Constant", "integer": str(text)}:
-            return ir.Constant(value=int(text))
-        case {"kind": "Constant"}:
-            raise ValueError(f"a constant holds no {type(fields.get('value')).__name__}")
-        case {"kind": "Comprehension", "makes": kind}:
-            del fields["makes"]
-            made = {name: _node(part) for name, part in fields.items()}
-            return ir.Comprehension(kind=kind, **made)
-    return _NODES[record["kind"]](**{name: _node(part) for name, part in fields.items()})
+            return f"({text})"
+        case {"kind": "Name", "name": str(name)}:
+            return name
+        case {"kind": "Argument", "name": str(name)}:
+            return f"**{{{name!r}: {_old(node['value'])}}}"
+        case {"kind": "Call", "child": str(child)}:
+            return f"tools[{child!r}]({', '.join(all_of('arguments'))})"
+        case {"kind": "Builtin", "function": str(name)}:
+            return f"{name}({', '.join([*all_of('arguments'), *all_of('keywords')])})"
+        case {"kind": "Method", "method": str(name)}:
+            return f"{_old(node['receiver'])}.{name}({', '.join(all_of('arguments'))})"
+        case {"kind": "Unary", "operator": str(sign)}:
+            return f"({sign} {_old(node['operand'])})"
+        case {"kind": "Binary", "operator": str(sign)}:
+            return f"({_old(node['left'])} {sign} {_old(node['right'])})"
+        case {"kind": "Compare", "operators": [*signs]}:
+            first, *others = all_of("operands")
+            return f"({' '.join([first, *map(' '.join, zip(signs, others, strict=True))])})"
+        case {"kind": "Boolean", "operator": str(word)}:
+            return f"({f' {word} '.join(all_of('operands'))})"
+        case {"kind": "Conditional"}:
+            test, then, otherwise = (_old(node[key]) for key in ("test", "then", "otherwise"))
+            return f"({then} if {test} else {otherwise})"
+        case {"kind": "ListLiteral"}:
+            return f"[{', '.join(all_of('items'))}]"
+        case {"kind": "TupleLiteral"}:
+            return f"({''.join(f'{one}, ' for one in all_of('items'))})"
+        case {"kind": "DictLiteral"}:
+            pairs = zip(all_of("keys"), all_of("values"), strict=True)
+            return f"{{{', '.join(map(': '.join, pairs))}}}"
+        case {"kind": "Index"}:
+            return f"{_old(node['value'])}[{_old(node['index'])}]"
+        case {"kind": "Slice"}:
+            bounds = (node.get(key) for key in ("start", "stop", "step"))
+            return f"{_old(node['value'])}[{':'.join(_old(one) if one else '' for one in bounds)}]"
+        case {"kind": "Format"}:
+            return f"({' + '.join(f'str({one})' for one in all_of('parts'))})"
+        case {"kind": "Comprehension", "makes": str(kind)}:
+            key = f"{_old(node['key'])}: " if kind == "dict" else ""
+            tests = "".join(f" if {one}" for one in all_of("conditions"))
+            each = f"for {', '.join(node['targets'])} in {_old(node['source'])}{tests}"
+            whole = f"{key}{_old(node['element'])} {each}"
+            return {"list": f"[{whole}]", "dict": f"{{{whole}}}", "generator": f"({whole})"}[kind]
+    raise ValueError(f"there is no such node: {str(node)[:80]}")
 
 
 _MISSING = object()
@@ -244,7 +317,7 @@ class Composite:
 
     def __init__(
         self,
-        program: ir.Program,
+        program: Program,
         children: Mapping[str, Tool],
         *,
         name: str,
@@ -270,11 +343,7 @@ class Composite:
         """
         parameters = self.program.parameters
         slots = FrameLayout(parameter.name for parameter in parameters)
-        body: Callable[[Frame], Any]
-        if self.needs_event_loop:
-            body = WaitingLowering(slots, self._children).program(self.program.body)
-        else:
-            body = Lowering(slots, self._children).block(self.program.body)
+        body = Lowering(slots, self._children).block(self.program.body)
         template: Frame = [_MISSING] * slots.size
         template[ORDER] = None
         for parameter in parameters:
@@ -332,7 +401,7 @@ class Composite:
         timeout = asyncio.timeout(self.limits.deadline_seconds)
         try:
             async with timeout:
-                return await self._begin(arguments, meter, activation, ())
+                return await run_waiting(partial(self._begin, arguments, meter, activation, ()))
         except TimeoutError as error:
             if not timeout.expired():
                 raise
@@ -343,7 +412,7 @@ class Composite:
     def enter(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
     ) -> Any:
-        """Run inside the run of another composite, on its meter; an awaitable when it waits."""
+        """Run inside the run of another composite, on its meter."""
         path = (*caller.path, self.name)
         if len(path) > max(meter.limits.nesting, 1):
             what = f"composites in composites, more than {meter.limits.nesting} levels deep"
@@ -363,7 +432,7 @@ class Composite:
     def _begin(
         self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
     ) -> Any:
-        """Check the preconditions of a run, and run it; an awaitable when children are awaited."""
+        """Check the preconditions of a run, run it, and check the postconditions."""
         body, places, template = self._lowered
         frame = template.copy()
         frame[METER] = meter
@@ -380,23 +449,12 @@ class Composite:
                     self._refuse_arguments(activation, f"missing required argument {name!r}")
         if activation.checks_itself and self._conditions is not None:
             raise_violation(self._conditions.before(arguments, path=activation.path))
-        if self.needs_event_loop:
-            return self._wait(frame, arguments)
         try:
             body(frame)
         except RecursionError as error:
-            _refuse_depth(activation, error)
-        return self._end(frame, arguments)
-
-    async def _wait(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
-        try:
-            await self._lowered[0](frame)
-        except RecursionError as error:
-            _refuse_depth(frame[ACTIVATION], error)
-        return self._end(frame, arguments)
-
-    def _end(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
-        result, activation = frame[RESULT], frame[ACTIVATION]
+            message = "composites and expressions are nested too deeply for Python's stack"
+            raise run_error(activation.path, None, "nesting", message) from error
+        result = frame[RESULT]
         if activation.checks_itself and self._conditions is not None:
             raise_violation(self._conditions.after(arguments, result, path=activation.path))
         return result
@@ -418,16 +476,11 @@ class Composite:
         raise run_error(activation.path, None, "invalid_arguments", what)
 
 
-def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
-    message = "composites and expressions are nested too deeply for Python's stack"
-    raise run_error(activation.path, None, "nesting", message) from error
-
-
-def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
+def _bound(program: Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
     """The children of a program, ready to be called."""
     faults: list[Fault] = []
     bound: dict[str, Child] = {}
-    for child in dict.fromkeys(call.child for call in ir.calls(program)):
+    for child in dict.fromkeys(map(child_of, calls(program))):
         tool = children.get(child)
         if tool is None:
             what = f"the program calls {child!r}, which is not among its children"

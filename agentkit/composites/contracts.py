@@ -12,15 +12,17 @@ contract that it narrows, the other rules of the tool, its worked examples, and 
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
-from agentkit.composites import language as ir
 from agentkit.composites.guards import ACTIVATION, METER, OUTERMOST, Frame, Meter, fail
 from agentkit.composites.interpreter import FrameLayout, Lowering
+from agentkit.composites.language import names_in
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import CONTRACT_LIMITS, CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
@@ -41,10 +43,19 @@ from agentkit.tools.rules.records import (
     OneOf,
     Requires,
     Rule,
+    Takes,
     why_malformed,
 )
-from agentkit.tools.rules.rendering import demand, scalar_text
-from agentkit.tools.schema import Steps, allowed_types, excerpt, for_same_value, places, values_at
+from agentkit.tools.rules.rendering import demand, may_take, scalar_text
+from agentkit.tools.schema import (
+    JSON_TYPES,
+    Steps,
+    allowed_types,
+    excerpt,
+    for_same_value,
+    places,
+    values_at,
+)
 from agentkit.tools.schema_validator import fits
 
 _LIMITS = CompositeLimits()
@@ -68,14 +79,14 @@ class Expression:
 
     __slots__ = ("_cost", "_evaluate", "_places", "_program", "_template", "names", "reads", "text")
 
-    def __init__(self, program: ir.Expression, *, text: str, names: Sequence[str]) -> None:
+    def __init__(self, program: ast.expr, *, text: str, names: Sequence[str]) -> None:
         self.text = text
         self.names = tuple(names)
         slots = FrameLayout(names)
         lowering = Lowering(slots)
         self._evaluate = lowering.lower(program)
         self._cost = lowering.nodes
-        used = {node.name for node in ir.walk(program) if isinstance(node, ir.Name)}
+        used = names_in(program)
         self.reads = tuple(name for name in self.names if name in used)
         self._places = tuple((name, slots.of(name)) for name in self.reads)
         self._program = program
@@ -295,7 +306,7 @@ class RuleChecker:
         self.wanted_before = frozenset(
             rule.tool for rule in self._rules if isinstance(rule, CallBefore)
         )
-        parameters = definition.signature.parameters
+        parameters = definition.known_signature.parameters
         self._steps: dict[str, Steps] = {}  # of each parameter that the contract has
         self._expressions: dict[str, Expression] = {}  # of each condition that can be read
         for rule in self._rules:
@@ -305,7 +316,7 @@ class RuleChecker:
                 self._steps[rule.parameter] = next(iter(ways))
 
     def _read(self, expression: str) -> None:
-        names = tuple(self.definition.signature.properties)
+        names = tuple(self.definition.known_signature.properties)
         with suppress(CompositeError):  # it refuses nothing; ``rule_problems`` tells
             self._expressions[expression] = Expression.parse(expression, names)
 
@@ -339,6 +350,8 @@ class RuleChecker:
                     if name not in arguments:
                         shown = f"`{name}` must be given too when `{rule.parameter}` is given"
                         return _Broken(shown, (name,))
+            case Takes(required=True) if rule.parameter not in arguments:
+                return _Broken(f"`{rule.parameter}` must be given", (rule.parameter,))
             case Condition():
                 return self._unmet(rule, arguments)
             case CallBefore() if earlier is not None:
@@ -391,6 +404,7 @@ MAX_VALUES = 64
 
 _ADVICE: Mapping[str, str] = {
     "ambiguous_parameter": "A rule cannot speak of a name that holds a dot or brackets.",
+    "code_declares": "Declare the parameter in the code.",
     "contradiction": "Drop the rule, or the rule that it contradicts.",
     "empty_rule": "Fill it in or drop it.",
     "example_breaks_rule": "Widen the rule until the calls that went well are allowed.",
@@ -464,6 +478,8 @@ def rule_problems(
             found = [*_condition(rule, definition)]
         case CallBefore():
             found = [*_order(rule, definition, library)]
+        case Takes():
+            found = [*_discovery(rule, definition)]
     if not found and isinstance(rule, OneOf | Between | Form):
         found = [*_against_contract(rule, definition)]
     return tuple(found or _breaking_example(rule, definition))
@@ -552,7 +568,7 @@ def _number(number: float) -> str:
 
 def _misplaced(parameter: str, definition: ToolDefinition) -> Iterator[RuleProblem]:
     """Why the parameter of a rule is nowhere, or in several places."""
-    ways = places(definition.signature.parameters, parameter)
+    ways = places(definition.known_signature.parameters, parameter)
     if not ways:
         yield _unknown(parameter, definition)
     elif len(ways) > 1:
@@ -561,7 +577,7 @@ def _misplaced(parameter: str, definition: ToolDefinition) -> Iterator[RuleProbl
 
 
 def _unknown(parameter: str, definition: ToolDefinition) -> RuleProblem:
-    names = tuple(definition.signature.properties)
+    names = tuple(definition.known_signature.properties)
     near = close_to(parameter, names) or names[:8]
     advice = f"It has {', '.join(near)}." if near else ""
     return _problem("unknown_parameter", f"{definition.name} has no parameter {parameter}", advice)
@@ -578,7 +594,7 @@ _MEASURED: Mapping[Measure, tuple[str, set[str], str, str]] = {
 def _against_contract(
     rule: OneOf | Between | Form, definition: ToolDefinition
 ) -> Iterator[RuleProblem]:
-    contract = definition.signature.parameters
+    contract = definition.known_signature.parameters
     (parts,) = places(contract, rule.parameter).values()
     if isinstance(rule, OneOf):
         for value in rule.values:
@@ -657,7 +673,7 @@ def _requirement(rule: Requires, definition: ToolDefinition) -> Iterator[RulePro
     if not rule.others or rule.parameter in rule.others:
         yield _empty_rule("it names itself" if rule.others else "it names no other parameter")
     for name in (rule.parameter, *rule.others):
-        if name not in definition.signature.properties:
+        if name not in definition.known_signature.properties:
             yield _unknown(name, definition)
 
 
@@ -666,7 +682,7 @@ def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProb
     if not rule.words.strip():
         yield _problem("no_words", f"there are no words for the condition {shown}")
     try:
-        expression = Expression.parse(rule.expression, tuple(definition.signature.properties))
+        expression = Expression.parse(rule.expression, (*definition.known_signature.properties,))
     except CompositeError as error:
         problem = error.problems[0] if error.problems else None
         why = f"{shown} cannot be read: {problem or error}"
@@ -687,10 +703,43 @@ def _order(
         yield from _misplaced(rule.parameter, definition)
 
 
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
+
+
+def _discovery(rule: Takes, definition: ToolDefinition) -> Iterator[RuleProblem]:
+    """Only what nobody declared is there to be discovered."""
+    name, is_known = rule.parameter, rule.parameter in definition.signature.properties
+    if _NAME.fullmatch(name) is None:
+        yield _problem("malformed", f"{name!r:.80} is no name of a parameter")
+    elif is_declared_by_code(definition):
+        shown = f"the code of {definition.name} declares its parameters, and no call adds {name}"
+        yield _problem("code_declares", shown)
+    elif not may_take(definition.signature.parameters, name):
+        yield _problem("outside_contract", f"the schema allows no parameter {name}")
+    elif strange := [one for one in rule.types if one.rstrip("[]") not in JSON_TYPES]:
+        yield _problem("malformed", f"{strange[0]!r:.80} is no type")
+    elif is_known and not rule.types and not rule.required:
+        yield _empty_rule(f"the schema has {name}")
+
+
+def with_rules_alone(definition: ToolDefinition, rules: Iterable[Rule]) -> ToolDefinition:
+    """The tool with these rules alone; discovered parameters stay, and demand nothing."""
+    rules = tuple(rules)
+    stated = {one.parameter for one in rules if isinstance(one, Takes)}
+    known = (one for one in definition.specification.rules if isinstance(one, Takes))
+    left = (replace(one, required=False) for one in known if one.parameter not in stated)
+    specification = replace(definition.specification, rules=(*left, *rules))
+    return replace(definition, specification=specification)
+
+
+def is_declared_by_code(definition: ToolDefinition) -> bool:
+    """Whether code of the project declares the parameters, so that there is none to discover."""
+    return definition.is_composite or definition.origin.kind in {"function", "pydantic"}
+
+
 def _breaking_example(rule: Rule, definition: ToolDefinition) -> Iterator[RuleProblem]:
     """A worked example is a call that went well, so a rule that refuses it is wrong."""
-    alone = replace(definition.specification, rules=(rule,))
-    checker = RuleChecker(replace(definition, specification=alone))
+    checker = RuleChecker(with_rules_alone(definition, (rule,)))
     for at, example in enumerate(definition.worked_calls):
         arguments: Any = example.arguments
         if not isinstance(arguments, Mapping):

@@ -6,6 +6,7 @@ An operation charges for what it builds or looks through and raises what Python 
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,9 +16,7 @@ from time import monotonic
 from types import NoneType
 from typing import Any, NoReturn, TypeAlias
 
-from agentkit.composites.language import Call, Expression
 from agentkit.composites.problems import CompositeLimits, RunCode
-from agentkit.composites.syntax import render_expression
 from agentkit.errors import CompositeRunError, ToolSignal
 from agentkit.tools.invocation import described, shortened
 
@@ -140,12 +139,12 @@ OUTERMOST = Activation()
 """The activation of an expression outside any composite."""
 
 
-def fail(frame: Frame, node: Expression | None, error: BaseException) -> NoReturn:
+def fail(frame: Frame, node: ast.expr | None, error: BaseException) -> NoReturn:
     """Raise the error of the run for what an operation raised."""
     fail_on(frame[ACTIVATION].path, node, error)
 
 
-def fail_on(path: Sequence[str], node: Expression | None, error: BaseException) -> NoReturn:
+def fail_on(path: Sequence[str], node: ast.expr | None, error: BaseException) -> NoReturn:
     """The same for any place; a ``GuardError`` has nothing to add as a cause."""
     if isinstance(error, GuardError):
         raise run_error(path, node, error.code, error.message) from None
@@ -154,10 +153,10 @@ def fail_on(path: Sequence[str], node: Expression | None, error: BaseException) 
 
 
 def run_error(
-    path: Sequence[str], node: Expression | None, code: RunCode, what: str
+    path: Sequence[str], node: ast.expr | None, code: RunCode, what: str
 ) -> CompositeRunError:
     """An error with its place in words: path, what happened, and the part of the program."""
-    expression = "" if node is None else render_expression(node)
+    expression = "" if node is None else ast.unparse(node)
     where = f", at `{shortened(expression)}`" if expression else ""
     who = f"{' → '.join(path)}: " if path else ""
     message = f"{who}{shortened(what)}{where}"
@@ -212,7 +211,7 @@ class Meter:
         self.high = _WORD if bits >= _WORD_BITS else (1 << bits) - 1
         self.low = -self.high
         self.permits = permits
-        self.interrupted: list[tuple[tuple[str, ...], Call]] = []
+        self.interrupted: list[tuple[tuple[str, ...], ast.Call]] = []
 
     def spend(self, units: int) -> None:
         """Take fuel.

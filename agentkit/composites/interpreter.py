@@ -8,13 +8,13 @@ loop is left, its next turn begins, or the program has its result.
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from agentkit.composites import language as ir
 from agentkit.composites.functions import FUNCTIONS, iterable, method_of, text_of
 from agentkit.composites.guards import (
     BINARY,
@@ -34,14 +34,24 @@ from agentkit.composites.guards import (
     look_at_key,
     slice_of,
 )
-from agentkit.composites.problems import refusal
-from agentkit.errors import SourceProblem, UsageError
+from agentkit.composites.language import (
+    Block,
+    Comprehension,
+    arguments_of,
+    calls,
+    child_of,
+    names_in,
+    parts,
+    targets_of,
+    within,
+)
+from agentkit.composites.syntax import OPERATORS
+from agentkit.composites.waiting import side_by_side, waited
+from agentkit.errors import UsageError
 
 Bind: TypeAlias = Callable[[Frame, Any], None]
 Signal: TypeAlias = str | None
 Run: TypeAlias = Callable[[Frame], Signal]
-
-Made = TypeVar("Made")
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 
@@ -79,6 +89,10 @@ class FrameLayout:
         """The place of a variable, a new one for a name not seen before."""
         return self._places.setdefault(name, self.size)
 
+    def hidden(self) -> int:
+        """A place that no variable has."""
+        return self.of(f"({self.size})")
+
 
 class Lowering:
     """Lowers one program over one frame layout.
@@ -94,24 +108,61 @@ class Lowering:
         self.nodes = 0
         self._children = children or {}
 
-    def lower(self, node: ir.Expression) -> Evaluate:
+    def lower(self, node: ast.expr) -> Evaluate:
         """A closure that gives the value of an expression."""
         self.nodes += 1
         return _EXPRESSIONS[type(node)](self, node)
 
-    def all(self, nodes: Iterable[ir.Expression]) -> tuple[Evaluate, ...]:
-        """The closures of several expressions."""
+    def all(self, nodes: Iterable[ast.expr]) -> tuple[Evaluate, ...]:
+        """The closures of several expressions, not all of which need be evaluated."""
         return tuple(self.lower(node) for node in nodes)
 
-    def call(self, node: ir.Call) -> Evaluate:
+    def operands(self, nodes: Iterable[ast.expr]) -> tuple[Evaluate, ...]:
+        """The closures of expressions that are evaluated one after the other, all of them.
+
+        Calls next to each other may run side by side: the first one then runs all of them.
+        """
+        made: list[Evaluate] = []
+        for overlap, group in groupby(nodes, self._overlaps):
+            calls: list[Any] = list(group)
+            if not overlap or len(calls) == 1:
+                made += map(self.lower, calls)
+                continue
+            places = [self.slots.hidden() for _ in calls]
+            made.append(_first(self._together(calls, places), places[0]))
+            made += map(itemgetter, places[1:])
+        return tuple(made)
+
+    def _overlaps(self, node: ast.AST | None) -> bool:
+        """Whether a call may run beside others: it changes nothing, nor do its arguments."""
+        child = self._children.get(child_of(node))
+        return node is not None and child is not None and child.overlaps and calls(node) == (node,)
+
+    def _together(self, group: Sequence[ast.Call], places: Sequence[int]) -> Run:
+        """A closure that makes calls side by side, and puts their results in these places."""
+        begins = []
+        for call in group:
+            self.nodes += 1
+            values = self.operands(value for _, value in arguments_of(call))
+            begins.append(self._children[child_of(call)].beginning(call, values))
+
+        def run(frame: Frame) -> None:
+            results = waited(side_by_side(begin(frame) for begin in begins))
+            for place, result in zip(places, results, strict=True):
+                frame[place] = result
+
+        return run
+
+    def call(self, node: ast.Call) -> Evaluate:
         """A call of a child; an expression that stands in no composite makes none."""
-        if node.child not in self._children:
-            raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
-        values = self.all(argument.value for argument in node.arguments)
-        lowered: Evaluate = self._children[node.child].lower(node, values)
+        child = child_of(node)
+        if child not in self._children:
+            raise UsageError(f"an expression calls no tools, but this one calls {child!r}")
+        values = self.operands(value for _, value in arguments_of(node))
+        lowered: Evaluate = self._children[child].lower(node, values)
         return lowered
 
-    def iterate(self, node: ir.Expression) -> Callable[[Frame], Iterable[Any]]:
+    def iterate(self, node: ast.expr) -> Callable[[Frame], Iterable[Any]]:
         """A closure that gives what a loop or a comprehension runs over."""
         source = self.lower(node)
 
@@ -126,7 +177,7 @@ class Lowering:
 
         return run
 
-    def bind(self, targets: Sequence[str], node: ir.Expression) -> Bind:
+    def bind(self, targets: Sequence[str], node: ast.expr) -> Bind:
         """A closure that assigns an item to loop variables."""
         places = tuple(map(self.slots.of, targets))
         if len(places) == 1:
@@ -147,12 +198,22 @@ class Lowering:
 
         return bind_several
 
-    def block(self, block: ir.Block) -> Run:
+    def block(self, block: Block) -> Run:
         """Statements one after the other, paid for as a whole when the first one begins."""
-        steps, pay = self.counted(block, lambda: tuple(map(self.statement, block)))
+        outside, self.nodes = self.nodes, 0
+        steps = tuple(
+            self._overlapping(group) if len(group) > 1 else self.statement(group[0])
+            for group in self._grouped(block)
+        )
+        cost = 1 + len(block) + self.nodes
+        self.nodes = outside
+        place = next((found for found in map(_first_expression, block) if found), None)
 
         def run(frame: Frame) -> Signal:
-            pay(frame)
+            meter = frame[METER]
+            meter.fuel -= cost
+            if meter.fuel < 0:
+                fail(frame, place, meter.out_of_fuel())
             for step in steps:
                 signal = step(frame)
                 if signal is not None:
@@ -161,33 +222,58 @@ class Lowering:
 
         return run
 
-    def counted(self, block: ir.Block, make: Callable[[], Made]) -> tuple[Made, Run]:
-        """The result of ``make`` for a block, and a closure that charges for its nodes."""
-        outside, self.nodes = self.nodes, 0
-        made = make()
-        cost = 1 + len(block) + self.nodes
-        self.nodes = outside
-        place = next((found for found in map(first_expression, block) if found), None)
+    def _grouped(self, block: Block) -> Iterator[list[ast.stmt]]:
+        """The statements one by one, and as a group those whose calls may run side by side."""
+        group: list[ast.stmt] = []
+        assigned: set[str] = set()
+        for node in block:
+            overlaps = self._overlaps(_call_of(node))
+            if group and not (overlaps and assigned.isdisjoint(names_in(node))):
+                yield group
+                group, assigned = [], set()
+            if overlaps:
+                group.append(node)
+                assigned.update(targets_of(node))
+            elif not isinstance(node, ast.Pass):
+                yield [node]
+        if group:
+            yield group
 
-        def pay(frame: Frame) -> None:
-            meter = frame[METER]
-            meter.fuel -= cost
-            if meter.fuel < 0:
-                fail(frame, place, meter.out_of_fuel())
+    def _overlapping(self, group: Sequence[ast.stmt]) -> Run:
+        places = [
+            self.slots.of(*names) if (names := targets_of(node)) else self.slots.hidden()
+            for node in group
+        ]
+        return self._together([call for node in group if (call := _call_of(node))], places)
 
-        return made, pay
-
-    def statement(self, node: ir.Statement) -> Run:
+    def statement(self, node: ast.stmt) -> Run:
         """One statement."""
         return _STATEMENTS[type(node)](self, node)
 
 
-def first_expression(node: ir.Statement) -> ir.Expression | None:
-    """The expression that a statement begins with: what it assigns, tests or runs over."""
-    for part in ir.parts(node):
-        if isinstance(part, ir.EXPRESSIONS):
-            return part  # type: ignore[return-value]  # one of the expressions
+def _call_of(node: ast.stmt) -> ast.Call | None:
+    """The call that a statement makes, alone or for one variable; None for another statement."""
+    match node:
+        case ast.Expr(value=ast.Call() as call):
+            return call
+        case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
+            return call
     return None
+
+
+def _first(run: Run, place: int) -> Evaluate:
+    """The value that stands in a place once something was run."""
+
+    def value(frame: Frame) -> Any:
+        run(frame)
+        return frame[place]
+
+    return value
+
+
+def _first_expression(node: ast.stmt) -> ast.expr | None:
+    """The expression that a statement begins with: what it assigns, tests or runs over."""
+    return next((part for part in parts(node) if isinstance(part, ast.expr)), None)
 
 
 def _unpacked(item: Any, count: int) -> Sequence[Any]:
@@ -208,21 +294,21 @@ def _unpacked(item: Any, count: int) -> Sequence[Any]:
 # --- names, numbers, comparisons ------------------------------------------------------------------
 
 
-def _constant(_lowering: Lowering, node: ir.Constant) -> Evaluate:
+def _constant(_lowering: Lowering, node: ast.Constant) -> Evaluate:
     value = node.value
     return lambda _frame: value
 
 
-def _name(lowering: Lowering, node: ir.Name) -> Evaluate:
-    return itemgetter(lowering.slots.of(node.name))
+def _name(lowering: Lowering, node: ast.Name) -> Evaluate:
+    return itemgetter(lowering.slots.of(node.id))
 
 
-def _binary(lowering: Lowering, node: ir.Binary) -> Evaluate:
-    left, right = lowering.lower(node.left), lowering.lower(node.right)
-    return _arithmetic(node, node.operator, left, right)
+def _binary(lowering: Lowering, node: ast.BinOp) -> Evaluate:
+    left, right = lowering.operands((node.left, node.right))
+    return _arithmetic(node, OPERATORS[type(node.op)], left, right)
 
 
-def _arithmetic(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
+def _arithmetic(node: ast.expr, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
     """Arithmetic on two lowered operands; plain numbers go the quick way."""
     operate, quick, is_linear = BINARY[name], _QUICK.get(name), name in "+-"
 
@@ -244,18 +330,20 @@ def _arithmetic(node: ir.Expression, name: str, left: Evaluate, right: Evaluate)
     return run
 
 
-def _unary(lowering: Lowering, node: ir.Unary) -> Evaluate:
-    if node.operator == "not":
-        operand = lowering.lower(node.operand)
+def _unary(lowering: Lowering, node: ast.UnaryOp) -> Evaluate:
+    operand = lowering.lower(node.operand)
+    if isinstance(node.op, ast.Not):
         return lambda frame: not operand(frame)
-    return _applied(node, SIGNS[node.operator], lowering.all((node.operand,)))
+    return _applied(node, SIGNS[OPERATORS[type(node.op)]], (operand,))
 
 
-def _compare(lowering: Lowering, node: ir.Compare) -> Evaluate:
-    operands = lowering.all(node.operands)
-    if len(node.operators) == 1:
-        return _compare_two(node, node.operators[0], *operands)
-    steps = tuple(comparison(node, name) for name in node.operators)
+def _compare(lowering: Lowering, node: ast.Compare) -> Evaluate:
+    names = [OPERATORS[type(op)] for op in node.ops]
+    values = (node.left, *node.comparators)
+    if len(names) == 1:
+        return _compare_two(node, names[0], *lowering.operands(values))
+    operands = lowering.all(values)
+    steps = tuple(_comparison(node, name) for name in names)
 
     def run(frame: Frame) -> Any:
         left, value = operands[0](frame), True
@@ -270,7 +358,7 @@ def _compare(lowering: Lowering, node: ir.Compare) -> Evaluate:
     return run
 
 
-def comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bool]:
+def _comparison(node: ast.expr, name: str) -> Callable[[Frame, Any, Any], bool]:
     """One comparison of two values."""
     operate = COMPARE[name]
 
@@ -284,8 +372,8 @@ def comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bo
     return run
 
 
-def _compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    compare, quick = comparison(node, name), _ORDERINGS.get(name)
+def _compare_two(node: ast.expr, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    compare, quick = _comparison(node, name), _ORDERINGS.get(name)
     if quick is None:
         return lambda frame: compare(frame, left(frame), right(frame))
 
@@ -302,9 +390,9 @@ def _compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate
     return run
 
 
-def _boolean(lowering: Lowering, node: ir.Boolean) -> Evaluate:
-    first, *rest = lowering.all(node.operands)
-    stop = node.operator == "or"
+def _boolean(lowering: Lowering, node: ast.BoolOp) -> Evaluate:
+    first, *rest = lowering.all(node.values)
+    stop = isinstance(node.op, ast.Or)
 
     def run(frame: Frame) -> Any:
         value = first(frame)
@@ -317,37 +405,39 @@ def _boolean(lowering: Lowering, node: ir.Boolean) -> Evaluate:
     return run
 
 
-def _conditional(lowering: Lowering, node: ir.Conditional) -> Evaluate:
-    test, then, otherwise = lowering.all((node.test, node.then, node.otherwise))
+def _conditional(lowering: Lowering, node: ast.IfExp) -> Evaluate:
+    test, then, otherwise = lowering.all((node.test, node.body, node.orelse))
     return lambda frame: then(frame) if test(frame) else otherwise(frame)
 
 
 # --- containers, functions, texts -----------------------------------------------------------------
 
 
-def _list_literal(lowering: Lowering, node: ir.ListLiteral) -> Evaluate:
-    items = lowering.all(node.items)
+def _list_literal(lowering: Lowering, node: ast.List) -> Evaluate:
+    items = lowering.operands(node.elts)
     return lambda frame: [item(frame) for item in items]
 
 
-def _tuple_literal(lowering: Lowering, node: ir.TupleLiteral) -> Evaluate:
-    items = lowering.all(node.items)
+def _tuple_literal(lowering: Lowering, node: ast.Tuple) -> Evaluate:
+    items = lowering.operands(node.elts)
     return lambda frame: tuple([item(frame) for item in items])
 
 
-def _dict_literal(lowering: Lowering, node: ir.DictLiteral) -> Evaluate:
-    entries = tuple(zip(lowering.all(node.keys), lowering.all(node.values), strict=True))
+def _dict_literal(lowering: Lowering, node: ast.Dict) -> Evaluate:
+    pairs: Any = zip(node.keys, node.values, strict=True)
+    values = lowering.operands(chain.from_iterable(pairs))
+    entries = tuple(zip(values[::2], values[1::2], strict=True))
 
     def run(frame: Frame) -> Any:
         made: dict[Any, Any] = {}
         for key, value in [(key(frame), value(frame)) for key, value in entries]:
-            put(frame, node, made, key, value)
+            _put(frame, node, made, key, value)
         return made
 
     return run
 
 
-def put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value: Any) -> None:
+def _put(frame: Frame, node: ast.expr, made: dict[Any, Any], key: Any, value: Any) -> None:
     """One entry of a dict that is being built."""
     try:
         if type(key) is not str:
@@ -357,8 +447,12 @@ def put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value
         fail(frame, node, error)
 
 
-def _index(lowering: Lowering, node: ir.Index) -> Evaluate:
-    value_of, index_of = lowering.lower(node.value), lowering.lower(node.index)
+def _index(lowering: Lowering, node: ast.Subscript) -> Evaluate:
+    if isinstance(node.slice, ast.Slice):
+        absent = ast.Constant(value=None)
+        bounds = [one or absent for one in (node.slice.lower, node.slice.upper, node.slice.step)]
+        return _applied(node, slice_of, lowering.operands((node.value, *bounds)))
+    value_of, index_of = lowering.operands((node.value, node.slice))
 
     def run(frame: Frame) -> Any:
         value, place = value_of(frame), index_of(frame)
@@ -372,15 +466,7 @@ def _index(lowering: Lowering, node: ir.Index) -> Evaluate:
     return run
 
 
-def _slice(lowering: Lowering, node: ir.Slice) -> Evaluate:
-    absent = ir.Constant(value=None)
-    bounds = (node.start or absent, node.stop or absent, node.step or absent)
-    return _applied(node, slice_of, lowering.all((node.value, *bounds)))
-
-
-def _applied(
-    node: ir.Expression, operate: Callable[..., Any], operands: Sequence[Evaluate]
-) -> Evaluate:
+def _applied(node: ast.expr, operate: Callable[..., Any], operands: Sequence[Evaluate]) -> Evaluate:
     """A guarded function of lowered operands."""
 
     def run(frame: Frame) -> Any:
@@ -393,30 +479,36 @@ def _applied(
     return run
 
 
-def _builtin(lowering: Lowering, node: ir.Builtin) -> Evaluate:
-    function = FUNCTIONS.get(node.function)
-    if function is None:  # of a program that nobody has checked
-        message = f"there is no function `{node.function}`"
-        raise refusal("", (SourceProblem(code="unknown_name", message=message, advice=""),))
-    arguments, positional = lowering.all(node.arguments), len(node.arguments)
-    if not node.keywords:
+def _call(lowering: Lowering, node: ast.Call) -> Evaluate:
+    match node.func:
+        case ast.Attribute(value=receiver, attr=name):
+            return _method(lowering, node, receiver, name)
+        case ast.Name(id=name) if name in FUNCTIONS:
+            return _builtin(lowering, node, name)
+    return lowering.call(node)
+
+
+def _builtin(lowering: Lowering, node: ast.Call, name: str) -> Evaluate:
+    function, keywords, positional = FUNCTIONS[name], arguments_of(node), len(node.args)
+    arguments = lowering.operands([*node.args, *(value for _, value in keywords)])
+    if not keywords:
         return _applied(node, function, arguments)
-    names = tuple(keyword.name for keyword in node.keywords)
+    names = tuple(name for name, _ in keywords)
 
     def operate(meter: Any, *values: Any) -> Any:
-        keywords = dict(zip(names, values[positional:], strict=True))
-        return function(meter, *values[:positional], **keywords)
+        named = dict(zip(names, values[positional:], strict=True))
+        return function(meter, *values[:positional], **named)
 
-    return _applied(node, operate, arguments + lowering.all(k.value for k in node.keywords))
+    return _applied(node, operate, arguments)
 
 
-def _method(lowering: Lowering, node: ir.Method) -> Evaluate:
-    receiver, arguments = lowering.lower(node.receiver), lowering.all(node.arguments)
+def _method(lowering: Lowering, node: ast.Call, inner: ast.expr, name: str) -> Evaluate:
+    receiver, arguments = lowering.lower(inner), lowering.operands(node.args)
 
     def run(frame: Frame) -> Any:
         value = receiver(frame)
         try:
-            method = method_of(value, node.method)  # before the arguments, as Python does
+            method = method_of(value, name)  # before the arguments, as Python does
         except FAILURES as error:
             fail(frame, node, error)
         values = [argument(frame) for argument in arguments]
@@ -428,25 +520,26 @@ def _method(lowering: Lowering, node: ir.Method) -> Evaluate:
     return run
 
 
-def _format(lowering: Lowering, node: ir.Format) -> Evaluate:
+def _format(lowering: Lowering, node: ast.JoinedStr) -> Evaluate:
     def formatted(meter: Any, *parts: Any) -> str:
         texts = [text_of(meter, part) for part in parts]
         meter.make_text(sum(map(len, texts)))
         return "".join(texts)
 
-    return _applied(node, formatted, lowering.all(node.parts))
+    values: Any = parts(node)  # which are expressions
+    return _applied(node, formatted, lowering.operands(values))
 
 
 # --- comprehensions -------------------------------------------------------------------------------
 
 
-def _comprehension(lowering: Lowering, node: ir.Comprehension) -> Evaluate:
-    source = lowering.iterate(node.source)
+def _comprehension(lowering: Lowering, node: Comprehension) -> Evaluate:
+    clause = node.generators[0]
+    source = lowering.iterate(clause.iter)
     before = lowering.nodes
-    bind = lowering.bind(node.targets, node.source)
-    conditions = lowering.all(node.conditions)
-    key = None if node.key is None else lowering.lower(node.key)
-    element = lowering.lower(node.element)
+    bind = lowering.bind(targets_of(node), clause.iter)
+    conditions = lowering.all(clause.ifs)
+    *keys, element = lowering.all(within(node)[len(conditions) :])
     cost, lowering.nodes = 1 + lowering.nodes - before, before
 
     def turns(frame: Frame, items: Iterable[Any]) -> Iterator[None]:
@@ -476,55 +569,53 @@ def _comprehension(lowering: Lowering, node: ir.Comprehension) -> Evaluate:
         return items
 
     def run_with_keys(frame: Frame) -> dict[Any, Any]:
-        assert key is not None
         made: dict[Any, Any] = {}
         most = frame[METER].limits.collection_items
         for _ in turns(frame, source(frame)):
-            name = key(frame)
-            put(frame, node, made, name, element(frame))
+            name = keys[0](frame)
+            _put(frame, node, made, name, element(frame))
             if len(made) > most:
                 fail(frame, node, frame[METER].too_many_items())
         return made
 
-    if node.kind == "generator":
+    if isinstance(node, ast.GeneratorExp):
         return lambda frame: generate(frame, iter(source(frame)))
-    return run if key is None else run_with_keys
+    return run_with_keys if keys else run
 
 
 _EXPRESSIONS: Mapping[type, Callable[[Lowering, Any], Evaluate]] = {
-    ir.Constant: _constant,
-    ir.Name: _name,
-    ir.Call: Lowering.call,
-    ir.Builtin: _builtin,
-    ir.Method: _method,
-    ir.Unary: _unary,
-    ir.Binary: _binary,
-    ir.Compare: _compare,
-    ir.Boolean: _boolean,
-    ir.Conditional: _conditional,
-    ir.ListLiteral: _list_literal,
-    ir.TupleLiteral: _tuple_literal,
-    ir.DictLiteral: _dict_literal,
-    ir.Index: _index,
-    ir.Slice: _slice,
-    ir.Format: _format,
-    ir.Comprehension: _comprehension,
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Call: _call,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.Compare: _compare,
+    ast.BoolOp: _boolean,
+    ast.IfExp: _conditional,
+    ast.List: _list_literal,
+    ast.Tuple: _tuple_literal,
+    ast.Dict: _dict_literal,
+    ast.Subscript: _index,
+    ast.JoinedStr: _format,
+    ast.ListComp: _comprehension,
+    ast.DictComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
 }
 
 
 # --- statements -----------------------------------------------------------------------------------
 
 
-def _assign(lowering: Lowering, node: ir.Assign) -> Run:
-    value = lowering.lower(node.value)
-    if len(node.targets) == 1:
-        place = lowering.slots.of(node.targets[0])
+def _assign(lowering: Lowering, node: ast.Assign) -> Run:
+    value, names = lowering.lower(node.value), targets_of(node)
+    if len(names) == 1:
+        place = lowering.slots.of(*names)
 
         def run_one(frame: Frame) -> None:
             frame[place] = value(frame)
 
         return run_one
-    bind = lowering.bind(node.targets, node.value)
+    bind = lowering.bind(names, node.value)
 
     def run(frame: Frame) -> None:
         bind(frame, value(frame))
@@ -532,20 +623,21 @@ def _assign(lowering: Lowering, node: ir.Assign) -> Run:
     return run
 
 
-def _update(lowering: Lowering, node: ir.Update) -> Run:
-    place = lowering.slots.of(node.target)
-    written = ir.Binary(operator=node.operator, left=ir.Name(name=node.target), right=node.value)
+def _update(lowering: Lowering, node: ast.AugAssign) -> Run:
+    (name,), sign = targets_of(node), OPERATORS[type(node.op)]
+    place = lowering.slots.of(name)
+    written = ast.BinOp(left=ast.Name(id=name), op=node.op, right=node.value)
 
     def current(frame: Frame) -> Any:
-        if type(frame[place]) is list and node.operator in ("+", "*"):
+        if type(frame[place]) is list and sign in ("+", "*"):
             message = (
-                f"`{node.target} {node.operator}= ...` would change a list that others may hold; "
-                f"write `{node.target} = {node.target} {node.operator} ...`"
+                f"`{name} {sign}= ...` would change a list that others may hold; "
+                f"write `{name} = {name} {sign} ...`"
             )
             fail(frame, written, GuardError("in_place_list", message))
         return frame[place]
 
-    changed = _arithmetic(written, node.operator, current, lowering.lower(node.value))
+    changed = _arithmetic(written, sign, current, lowering.lower(node.value))
 
     def run(frame: Frame) -> None:
         frame[place] = changed(frame)
@@ -553,8 +645,8 @@ def _update(lowering: Lowering, node: ir.Update) -> Run:
     return run
 
 
-def _do(lowering: Lowering, node: ir.Do) -> Run:
-    call = lowering.lower(node.call)
+def _do(lowering: Lowering, node: ast.Expr) -> Run:
+    call = lowering.lower(node.value)
 
     def run(frame: Frame) -> None:
         call(frame)
@@ -562,18 +654,18 @@ def _do(lowering: Lowering, node: ir.Do) -> Run:
     return run
 
 
-def _if(lowering: Lowering, node: ir.If) -> Run:
+def _if(lowering: Lowering, node: ast.If) -> Run:
     test = lowering.lower(node.test)
-    then = lowering.block(node.then)
-    if not node.otherwise:
+    then = lowering.block(node.body)
+    if not node.orelse:
         return lambda frame: then(frame) if test(frame) else None
-    otherwise = lowering.block(node.otherwise)
+    otherwise = lowering.block(node.orelse)
     return lambda frame: then(frame) if test(frame) else otherwise(frame)
 
 
-def _for(lowering: Lowering, node: ir.For) -> Run:
-    source = lowering.iterate(node.source)
-    bind = lowering.bind(node.targets, node.source)
+def _for(lowering: Lowering, node: ast.For) -> Run:
+    source = lowering.iterate(node.iter)
+    bind = lowering.bind(targets_of(node), node.iter)
     body = lowering.block(node.body)
 
     def run(frame: Frame) -> Signal:
@@ -589,8 +681,9 @@ def _for(lowering: Lowering, node: ir.For) -> Run:
     return run
 
 
-def _return(lowering: Lowering, node: ir.Return) -> Run:
-    value = lowering.lower(node.value)
+def _return(lowering: Lowering, node: ast.Return) -> Run:
+    returned = node.value or ast.Constant(value=None)
+    value = lowering.lower(returned)
 
     def run(frame: Frame) -> Signal:
         result = frame[RESULT] = value(frame)
@@ -598,19 +691,19 @@ def _return(lowering: Lowering, node: ir.Return) -> Run:
             try:
                 frame[METER].cross(result)
             except FAILURES as error:
-                fail(frame, node.value, error)
+                fail(frame, returned, error)
         return RETURN
 
     return run
 
 
 _STATEMENTS: Mapping[type, Callable[[Lowering, Any], Run]] = {
-    ir.Assign: _assign,
-    ir.Update: _update,
-    ir.Do: _do,
-    ir.If: _if,
-    ir.For: _for,
-    ir.Return: _return,
-    ir.Break: lambda _lowering, _node: lambda _frame: BREAK,
-    ir.Continue: lambda _lowering, _node: lambda _frame: CONTINUE,
+    ast.Assign: _assign,
+    ast.AugAssign: _update,
+    ast.Expr: _do,
+    ast.If: _if,
+    ast.For: _for,
+    ast.Return: _return,
+    ast.Break: lambda _lowering, _node: lambda _frame: BREAK,
+    ast.Continue: lambda _lowering, _node: lambda _frame: CONTINUE,
 }

@@ -1,283 +1,33 @@
-"""The composite language: its nodes and words, and what is plain from a program.
+"""The composite language: its words, the form of its programs, and what is plain from one.
 
-A program is data, made of frozen nodes. The nodes carry no positions and no names of their own, so
-that two texts with the same meaning are the same program. Every child call names its arguments; the
-order of arguments is the order of evaluation.
+A program is the syntax of Python's own ``ast``, in one form that all texts of the same meaning
+share: docstring, annotations and ``await`` are gone, every child call names its arguments, in the
+order of evaluation, and ``ast.unparse`` gives the text that is stored.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from functools import cached_property
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from textwrap import indent
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 if TYPE_CHECKING:
     from agentkit.tools.tool import Tool
 
-
 Scalar: TypeAlias = bool | int | float | str | None
-
-BinaryOperator = Literal["+", "-", "*", "/", "//", "%", "**"]
-UnaryOperator = Literal["+", "-", "not"]
-BooleanOperator = Literal["and", "or"]
-CompareOperator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in", "is", "is not"]
-ComprehensionKind = Literal["list", "dict", "generator"]
+Block: TypeAlias = Sequence[ast.stmt]
+Comprehension: TypeAlias = ast.ListComp | ast.DictComp | ast.GeneratorExp
 
 
-# --- expressions ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Constant:
-    """A literal number, text, truth value or None."""
+class Default(NamedTuple):
+    """What a parameter is when the caller leaves it out."""
 
     value: Scalar
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Name:
-    """A parameter or a variable."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Argument:
-    """One argument of a child call, or one keyword of a builtin."""
-
-    name: str
-    value: Expression
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
-    """A call of a child: an edge of the DAG.
-
-    Attributes:
-        child: The child's name in the library.
-        arguments: By parameter name, in the order of evaluation.
-    """
-
-    child: str
-    arguments: tuple[Argument, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Builtin:
-    """A call of one of the pure functions that the language knows, such as ``sum``."""
-
-    function: str
-    arguments: tuple[Expression, ...] = ()
-    keywords: tuple[Argument, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Method:
-    """A call of one of the pure methods that the language knows, such as ``text.lower()``."""
-
-    receiver: Expression
-    method: str
-    arguments: tuple[Expression, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unary:
-    """``-x``, ``+x`` or ``not x``."""
-
-    operator: UnaryOperator
-    operand: Expression
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Binary:
-    """Arithmetic on two operands."""
-
-    operator: BinaryOperator
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Compare:
-    """A chain of comparisons, ``a < b <= c``: one operator less than operands."""
-
-    operators: tuple[CompareOperator, ...]
-    operands: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Boolean:
-    """``and`` / ``or`` over two or more operands, with Python's short circuit and value."""
-
-    operator: BooleanOperator
-    operands: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Conditional:
-    """``then if test else otherwise``."""
-
-    test: Expression
-    then: Expression
-    otherwise: Expression
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ListLiteral:
-    """``[a, b]``."""
-
-    items: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TupleLiteral:
-    """``(a, b)``."""
-
-    items: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DictLiteral:
-    """``{key: value}``; as many values as keys."""
-
-    keys: tuple[Expression, ...]
-    values: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Index:
-    """``value[index]``."""
-
-    value: Expression
-    index: Expression
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Slice:
-    """``value[start:stop:step]``."""
-
-    value: Expression
-    start: Expression | None = None
-    stop: Expression | None = None
-    step: Expression | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
-    """A plain f-string: constants are copied, anything else goes through ``str``."""
-
-    parts: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Comprehension:
-    """A comprehension with one ``for``, and any number of conditions.
-
-    Attributes:
-        kind: What it makes; a generator is only ever the one argument of a builtin that consumes
-            it (``any``, ``sum``, ...) or of ``join``.
-        targets: The loop variables; more than one unpacks each item.
-        source: What is iterated over.
-        conditions: Items for which one is false are left out.
-        element: The item, or the value of a dict entry.
-        key: The key of a dict entry; None for the other kinds.
-    """
-
-    kind: ComprehensionKind
-    targets: tuple[str, ...]
-    source: Expression
-    element: Expression
-    key: Expression | None = None
-    conditions: tuple[Expression, ...] = ()
-
-
-Expression: TypeAlias = (
-    Constant
-    | Name
-    | Call
-    | Builtin
-    | Method
-    | Unary
-    | Binary
-    | Compare
-    | Boolean
-    | Conditional
-    | ListLiteral
-    | TupleLiteral
-    | DictLiteral
-    | Index
-    | Slice
-    | Format
-    | Comprehension
-)
-
-
-# --- statements -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Assign:
-    """``x = value``, or ``x, y = value`` with several targets."""
-
-    targets: tuple[str, ...]
-    value: Expression
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Update:
-    """``x += value``. Refused at run time on a list, which Python would change in place."""
-
-    target: str
-    operator: BinaryOperator
-    value: Expression
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Do:
-    """A child call whose result is not used."""
-
-    call: Call
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class If:
-    """Two blocks that join again; ``elif`` is an If alone in ``otherwise``."""
-
-    test: Expression
-    then: Block
-    otherwise: Block = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class For:
-    """``for targets in source``; several targets unpack each item."""
-
-    targets: tuple[str, ...]
-    source: Expression
-    body: Block
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Break:
-    """Leave the innermost loop."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Continue:
-    """Go on with the next item of the innermost loop."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Return:
-    """End the program with a value."""
-
-    value: Expression
-
-
-Statement: TypeAlias = Assign | Update | Do | If | For | Break | Continue | Return
-Block: TypeAlias = tuple[Statement, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -286,52 +36,135 @@ class Parameter:
 
     Attributes:
         name: Its name.
-        default: What it is when the caller leaves it out; None when it is required. The default
-            None is ``Constant(value=None)``.
+        default: What it is when the caller leaves it out; None when it is required.
     """
 
     name: str
-    default: Constant | None = None
+    default: Default | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Program:
-    """The body of a composite.
+    """The body of a composite. Programs of the same text are equal.
 
     Attributes:
         parameters: In declared order.
-        body: The statements; every path ends in a ``Return``.
+        body: The statements; every path ends in a ``return``.
     """
 
     parameters: tuple[Parameter, ...]
-    body: Block
+    body: tuple[ast.stmt, ...]
+
+    @cached_property
+    def text(self) -> str:
+        """Its canonical text, as a function named ``composite``."""
+        return render(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Program({self.text!r})"
 
 
-Node: TypeAlias = Expression | Statement | Argument | Parameter | Program
-
-EXPRESSIONS: tuple[type, ...] = get_args(Expression)
-STATEMENTS: tuple[type, ...] = get_args(Statement)
+# --- nodes ----------------------------------------------------------------------------------------
 
 
-_FIELDS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind))
-    for kind in (*EXPRESSIONS, *STATEMENTS, Argument, Parameter, Program)
-}
+def child_of(node: object) -> str:
+    """The child that a node calls, by its name in the library; empty for any other node."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) if name not in BUILTINS:
+            return name
+        case ast.Call(func=ast.Subscript(slice=ast.Constant(value=str(name)))):
+            return name
+    return ""
 
 
-def parts(node: Node) -> Iterator[Node]:
-    """The nodes directly inside ``node``, in the order of their fields."""
-    for name in _FIELDS[type(node)]:
-        value = getattr(node, name)
-        if isinstance(value, tuple):
-            for item in value:
-                if type(item) in _FIELDS:
-                    yield item
-        elif type(value) in _FIELDS:
+def arguments_of(call: ast.Call) -> tuple[tuple[str, ast.expr], ...]:
+    """The named arguments of a call, in order."""
+    return tuple(map(_argument, call.keywords))
+
+
+def _argument(keyword: ast.keyword) -> tuple[str, ast.expr]:
+    match keyword:
+        case ast.keyword(value=ast.Dict(keys=[ast.Constant(value=name)], values=[value]), arg=None):
+            return str(name), value  # one that Python cannot write
+    return keyword.arg or "", keyword.value
+
+
+def child_call(child: str, arguments: Iterable[tuple[str, ast.expr]] = ()) -> ast.Call:
+    """A call of a child; names that Python cannot write are quoted."""
+    function: ast.expr = ast.Name(id=child)
+    if not (is_dotted(child) or (is_identifier(child) and child not in RESERVED)):
+        function = ast.Subscript(value=ast.Name(id=TOOLS), slice=ast.Constant(value=child))
+    keywords = [
+        ast.keyword(arg=name, value=value)
+        if is_identifier(name)
+        else ast.keyword(value=ast.Dict(keys=[ast.Constant(value=name)], values=[value]))
+        for name, value in arguments
+    ]
+    return ast.Call(func=function, args=[], keywords=keywords)
+
+
+def assign(targets: Sequence[str], value: ast.expr) -> ast.Assign:
+    """``x = value``, or ``x, y = value`` with several targets."""
+    return ast.Assign(targets=[target_of(targets)], value=value, lineno=0)
+
+
+def target_of(names: Sequence[str]) -> ast.expr:
+    """What is assigned to these names."""
+    made: list[ast.expr] = [ast.Name(id=name) for name in names]
+    return made[0] if len(made) == 1 else ast.Tuple(elts=made)
+
+
+def targets_of(node: ast.AST) -> tuple[str, ...]:
+    """The variables that a statement, a comprehension or a target sets."""
+    match node:
+        case ast.Assign(targets=[target]) | ast.For(target=target) | ast.AugAssign(target=target):
+            return targets_of(target)
+        case ast.ListComp() | ast.DictComp() | ast.GeneratorExp():
+            return targets_of(node.generators[0].target)
+        case ast.Tuple(elts=items):
+            return tuple(name for item in items for name in targets_of(item))
+        case ast.Name(id=name):
+            return (name,)
+    return ()
+
+
+def parts(node: Program | ast.AST) -> Iterator[ast.expr | ast.stmt]:
+    """The expressions and statements directly inside a node, in the order in which they count."""
+    match node:
+        case Program():
+            yield from node.body
+        case ast.Call():
+            if isinstance(node.func, ast.Attribute):
+                yield node.func.value
+            yield from node.args
+            yield from (value for _, value in arguments_of(node))
+        case ast.ListComp() | ast.DictComp() | ast.GeneratorExp():
+            conditions = node.generators[0].ifs
+            yield node.generators[0].iter
+            yield from (*reversed(within(node)[len(conditions) :]), *conditions)
+        case ast.Assign(value=value) | ast.AugAssign(value=value):
             yield value
+        case ast.For():
+            yield node.iter
+            yield from node.body
+        case _:
+            for part in ast.iter_child_nodes(node):
+                if isinstance(part, ast.FormattedValue):
+                    yield part.value
+                elif isinstance(part, ast.Slice):
+                    bounds = (part.lower, part.upper, part.step)
+                    yield from (bound for bound in bounds if bound is not None)
+                elif isinstance(part, ast.expr | ast.stmt):
+                    yield part
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: Program | ast.AST) -> Iterator[Program | ast.AST]:
     """``node`` and every node inside it, parents first."""
     waiting = [node]
     while waiting:
@@ -340,57 +173,91 @@ def walk(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(tuple(parts(current))))
 
 
-def calls(node: Node) -> tuple[Call, ...]:
+def calls(node: Program | ast.AST) -> tuple[ast.Call, ...]:
     """Every child call inside ``node``, in the order in which they are written."""
-    return tuple(found for found in walk(node) if isinstance(found, Call))
+    return tuple(one for one in walk(node) if isinstance(one, ast.Call) and child_of(one))
 
 
-def statements(block: Block) -> Iterator[Statement]:
+def names_in(node: Program | ast.AST) -> set[str]:
+    """The variables that are read inside a node."""
+    return {one.id for one in walk(node) if isinstance(one, ast.Name)}
+
+
+def statements(block: Block) -> Iterator[ast.stmt]:
     """Every statement of a block, also of the blocks inside it, in the order written."""
-    waiting = list(reversed(block))
-    while waiting:
-        node = waiting.pop()
+    for node in block:
         yield node
-        if isinstance(node, If):
-            waiting.extend(reversed(node.then + node.otherwise))
-        elif isinstance(node, For):
-            waiting.extend(reversed(node.body))
+        if isinstance(node, ast.If | ast.For):
+            yield from statements([*node.body, *node.orelse])
 
 
-def within(node: Comprehension) -> tuple[Expression, ...]:
+def within(node: Comprehension) -> tuple[ast.expr, ...]:
     """The expressions a comprehension evaluates for each item, in order."""
-    key = () if node.key is None else (node.key,)
-    return (*node.conditions, *key, node.element)
+    made = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+    return (*node.generators[0].ifs, *made)
 
 
-def operands(node: Expression) -> Iterator[Expression]:
-    """The expressions that an operation evaluates first, in order of evaluation."""
-    if isinstance(node, Comprehension):  # whose items are at hand once its source is
-        yield node.source
-    elif isinstance(node, DictLiteral):
-        for entry in zip(node.keys, node.values, strict=True):
-            yield from entry
-    else:
-        for part in parts(node):
-            yield part.value if isinstance(part, Argument) else part  # type: ignore[misc]  # an expression holds expressions and arguments only
+# --- text -----------------------------------------------------------------------------------------
 
 
-def with_operands(node: Any, values: Sequence[Expression]) -> Any:
-    """An operation over other operands, given in the order of ``operands``."""
-    if isinstance(node, Comprehension):
-        return replace(node, source=values[0])
-    if isinstance(node, DictLiteral):
-        return replace(node, keys=tuple(values[::2]), values=tuple(values[1::2]))
-    left = iter(values)
+def render(
+    program: Program,
+    name: str = "composite",
+    *,
+    docstring: str = "",
+    annotations: Mapping[str, str] | None = None,
+    returns: str = "",
+) -> str:
+    """A program as a Python function.
 
-    def other(part: Any) -> Any:
-        if isinstance(part, tuple):
-            return tuple(map(other, part))
-        if isinstance(part, Argument):
-            return Argument(name=part.name, value=next(left))
-        return next(left) if isinstance(part, EXPRESSIONS) else part
+    ``parse`` reads the same program back from it, with the same digest. Names that Python cannot
+    write are quoted: ``tools["get user"](**{"user-id": x})``.
 
-    return replace(node, **{name: other(getattr(node, name)) for name in _FIELDS[type(node)]})
+    Args:
+        program: The program.
+        name: The function's name.
+        docstring: Its documentation, without indentation.
+        annotations: Type of each parameter, as text.
+        returns: Type of the result, as text.
+
+    Example:
+        >>> from agentkit.composites.parser import parse
+        >>> text = "def twice( x ) :  return (2*x)  # a number"
+        >>> print(render(parse(text, {}).program, name="twice", annotations={"x": "int"}), end="")
+        def twice(x: int):
+            return 2 * x
+    """
+    documentation = ast.Constant(value=indent(docstring.strip(), "    ").strip())
+    words = [ast.Expr(value=documentation)] if docstring else []
+    function = ast.FunctionDef(
+        name=written(name),
+        args=_head(program.parameters, annotations or {}),
+        body=[*words, *(program.body or [ast.Pass()])],
+        decorator_list=[],
+        returns=ast.Name(id=returns) if returns else None,
+        lineno=0,
+    )
+    return f"{ast.unparse(function)}\n"
+
+
+def _head(parameters: Sequence[Parameter], annotations: Mapping[str, str]) -> ast.arguments:
+    """Python wants what has no default first, except behind a star."""
+    at = next((at for at, one in enumerate(parameters) if one.default), len(parameters))
+    split = next((at + n for n, one in enumerate(parameters[at:]) if not one.default), None)
+    made = []
+    for one in parameters:
+        text = annotations.get(one.name)
+        made.append(ast.arg(arg=one.name, annotation=ast.Name(id=text) if text else None))
+    defaults: list[ast.expr | None] = [
+        None if one.default is None else ast.Constant(value=one.default.value) for one in parameters
+    ]
+    return ast.arguments(
+        posonlyargs=[],
+        args=made[:split],
+        defaults=[default for default in defaults[:split] if default],
+        kwonlyargs=[] if split is None else made[split:],
+        kw_defaults=[] if split is None else defaults[split:],
+    )
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -510,68 +377,24 @@ def is_dotted(name: str) -> bool:
     return written(head) == head and all(map(is_identifier, rest))
 
 
-# --- constants and unused results -----------------------------------------------------------------
+# --- unused results -------------------------------------------------------------------------------
 
 
-def is_constant(node: Expression) -> bool:
-    """Whether an expression comes out the same in every run: it reads nothing and calls nothing."""
-    return not any(isinstance(part, Name | Call) for part in walk(node))
-
-
-def dead_calls(program: Program, children: Mapping[str, Tool]) -> Iterator[Call]:
-    """Calls of children that change nothing, whose results nobody needs.
-
-    A variable is needed when it is read where it matters: by a result, a test, the source of a
-    loop, a call that may change something, or an assignment to another variable that is needed.
+def dead_calls(program: Program, children: Mapping[str, Tool]) -> Iterator[ast.Call]:
+    """Calls of children that change nothing, whose results nothing reads.
 
     Args:
         program: The program.
         children: Its children by their name in the library; of others nothing is known.
     """
-    idle = {name for name, tool in children.items() if _is_read_only(tool)}
-    if not idle:
-        return
-    needed: set[str] = set()
-    assignments: list[tuple[tuple[str, ...], set[str], list[Call]]] = []
-    for node in statements(program.body):
-        value = _value(node)
-        if value is None:
-            continue
-        parts = [*walk(value)]
-        reads = {part.name for part in parts if isinstance(part, Name)}
-        calls = [part for part in parts if isinstance(part, Call)]
-        is_idle = all(call.child in idle for call in calls)
-        if is_idle and isinstance(node, Assign | Update):
-            targets = node.targets if isinstance(node, Assign) else (node.target,)
-            assignments.append((targets, reads, calls))
-        elif isinstance(node, Do) and node.call.child in idle:
-            yield from calls if is_idle else [node.call]
-            needed |= set() if is_idle else reads
-        else:
-            needed |= reads
-    before = None
-    while before != needed:
-        before = set(needed)
-        for targets, reads, _ in assignments:
-            if not needed.isdisjoint(targets):
-                needed |= reads
-    for targets, _, calls in assignments:
-        if needed.isdisjoint(targets):
-            yield from calls
-
-
-def _is_read_only(tool: Tool) -> bool:
-    return tool.definition.signature.effects.is_read_only
-
-
-def _value(node: Statement) -> Expression | None:
-    """The expression that a statement evaluates itself."""
-    match node:
-        case Assign(value=value) | Update(value=value) | Return(value=value):
-            return value
-        case If(test=value) | For(source=value) | Do(call=value):
-            return value
-    return None
+    idle = {
+        name for name, tool in children.items() if tool.definition.signature.effects.is_read_only
+    }
+    read = names_in(program) if idle else set()
+    for node in statements(program.body) if idle else ():
+        call = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign) else None
+        if isinstance(call, ast.Call) and child_of(call) in idle:
+            yield from [call] if read.isdisjoint(targets_of(node)) else []
 
 
 # --- the shortest way -----------------------------------------------------------------------------
@@ -585,7 +408,7 @@ class _Path:
     """A way through a part of a program: what its calls weigh, and the calls in order."""
 
     weight: int = 0
-    calls: tuple[Call, ...] = ()
+    calls: tuple[str, ...] = ()
 
     def then(self, other: _Path) -> _Path:
         if not self.calls:
@@ -599,7 +422,7 @@ _Ways: TypeAlias = dict[str, _Path]
 ``continued``."""
 
 
-def shortest_path(program: Program, weigh: Weigh) -> tuple[Call, ...]:
+def shortest_path(program: Program, weigh: Weigh) -> tuple[str, ...]:
     """The calls of children on the lightest way through a program, in order of evaluation.
 
     Only what cannot be avoided counts, so that no composite gains by code that seldom runs:
@@ -623,12 +446,11 @@ def shortest_path(program: Program, weigh: Weigh) -> tuple[Call, ...]:
         The calls; of several equally light ways, that of the branch which is written first.
 
     Example:
-        >>> from agentkit.composites.language import Conditional, Name, Parameter, Return
-        >>> f, g = Call(child="f"), Call(child="g")
-        >>> choice = Conditional(test=Name(name="x"), then=f, otherwise=g)
-        >>> program = Program(parameters=(Parameter(name="x"),), body=(Return(value=choice),))
-        >>> [call.child for call in shortest_path(program, {"f": 3, "g": 1}.__getitem__)]
-        ['g']
+        >>> from agentkit.composites.parser import read_source
+        >>> text = "def h(x): return f() if x else g()"
+        >>> program = read_source(text, None, stored_as="h").program
+        >>> shortest_path(program, {"f": 3, "g": 1}.__getitem__)
+        ('g',)
 
     Cost: one visit of each node; joins are merged, not multiplied.
     """
@@ -672,73 +494,75 @@ class _Measure:
             ways = _joined([ways, _behind(before, self._statement(statement))])
         return ways
 
-    def _statement(self, statement: Statement) -> _Ways:
+    def _statement(self, statement: ast.stmt) -> _Ways:
         match statement:
-            case Assign(value=value) | Update(value=value) | Do(call=value):
-                return {"through": self.expression(value)}
-            case Return(value=value):
+            case ast.Return(value=ast.expr() as value):
                 return {"returned": self.expression(value)}
-            case If():
+            case ast.If():
                 return self._if(statement)
-            case For():
+            case ast.For():
                 return self._for(statement)
-            case Break():
+            case ast.Break():
                 return {"broken": _NOTHING}
-            case Continue():
+            case ast.Continue():
                 return {"continued": _NOTHING}
+        return {"through": self._all(parts(statement))}
 
-    def _if(self, statement: If) -> _Ways:
+    def _if(self, statement: ast.If) -> _Ways:
         """A chain of elifs is walked in a loop: it may be longer than the stack is deep."""
         passed = _NOTHING
         ends: list[_Ways] = []
         rest: Block = (statement,)
-        while len(rest) == 1 and isinstance(rest[0], If):
+        while len(rest) == 1 and isinstance(rest[0], ast.If):
             passed = passed.then(self.expression(rest[0].test))
-            ends.append(_behind(passed, self.block(rest[0].then)))
-            rest = rest[0].otherwise
+            ends.append(_behind(passed, self.block(rest[0].body)))
+            rest = rest[0].orelse
         ends.append(_behind(passed, self.block(rest)))
         return _joined(ends)
 
-    def _for(self, statement: For) -> _Ways:
-        source = self.expression(statement.source)
-        if _is_empty(statement.source):
+    def _for(self, statement: ast.For) -> _Ways:
+        source = self.expression(statement.iter)
+        if _is_empty(statement.iter):
             return {"through": source}
         body = self.block(statement.body)
         once = _lightest([body.get("through"), body.get("continued"), body.get("broken")])
         ends = {"through": once, "returned": body.get("returned")}
         return _behind(source, {end: path for end, path in ends.items() if path is not None})
 
-    def expression(self, expression: Expression) -> _Path:
+    def expression(self, expression: ast.expr) -> _Path:
         """The lightest way to the value of an expression."""
         match expression:
-            case Call(child=child):
-                inputs = self._all(operands(expression))
-                return inputs.then(_Path(self._weigh(child), (expression,)))
-            case Boolean():
-                return self.expression(expression.operands[0])
-            case Compare():
-                return self._all(expression.operands[:2])
-            case Conditional(test=test, then=then, otherwise=otherwise):
+            case ast.Call() if child := child_of(expression):
+                inputs = self._all(parts(expression))
+                return inputs.then(_Path(self._weigh(child), (child,)))
+            case ast.BoolOp():
+                return self.expression(expression.values[0])
+            case ast.Compare():
+                return self._all([expression.left, expression.comparators[0]])
+            case ast.IfExp(test=test, body=then, orelse=otherwise):
                 ways = [self._all([test, then]), self._all([test, otherwise])]
                 return min(ways, key=lambda path: path.weight)
-            case Comprehension(source=source):
-                inside = within(expression)
-                if _is_empty(source):
-                    return self.expression(source)
-                return self._all([source, *(inside[:1] if expression.conditions else inside)])
+            case ast.ListComp() | ast.DictComp() | ast.GeneratorExp():
+                clause, inside = expression.generators[0], within(expression)
+                if _is_empty(clause.iter):
+                    return self.expression(clause.iter)
+                return self._all([clause.iter, *(inside[:1] if clause.ifs else inside)])
+            case ast.Dict(keys=keys, values=values):
+                return self._all(one for pair in zip(keys, values, strict=True) for one in pair)
             case _:
-                return self._all(operands(expression))
+                return self._all(parts(expression))
 
-    def _all(self, expressions: Iterable[Expression]) -> _Path:
+    def _all(self, expressions: Iterable[ast.AST | None]) -> _Path:
         path = _NOTHING
         for expression in expressions:
-            path = path.then(self.expression(expression))
+            if isinstance(expression, ast.expr):
+                path = path.then(self.expression(expression))
         return path
 
 
-def _is_empty(source: Expression) -> bool:
+def _is_empty(source: ast.expr) -> bool:
     """Whether a loop plainly has nothing to go over: such calls do not count."""
     match source:
-        case ListLiteral(items=()) | TupleLiteral(items=()) | DictLiteral(keys=()):
+        case ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[]) | ast.Constant(value=""):
             return True
-    return source == Constant(value="")
+    return False

@@ -16,9 +16,20 @@ from functools import cached_property
 from threading import Lock
 from typing import TypeAlias
 
-from agentkit.composites import language as ir
-from agentkit.composites.calls import Located, place_of, too_deep
-from agentkit.composites.language import dead_calls, is_dotted, written
+from agentkit.composites.calls import place_of, too_deep
+from agentkit.composites.language import (
+    Default,
+    Parameter,
+    Program,
+    assign,
+    calls,
+    child_of,
+    dead_calls,
+    is_dotted,
+    target_of,
+    walk,
+    written,
+)
 from agentkit.composites.problems import (
     STYLE_CODES,
     CompositeLimits,
@@ -28,7 +39,7 @@ from agentkit.composites.problems import (
     placed,
     refusal,
 )
-from agentkit.composites.syntax import ExpressionReader, operator_of
+from agentkit.composites.syntax import OPERATORS, ExpressionReader
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.tools.tool import Tool
 
@@ -45,30 +56,27 @@ class ParsedSource:
         tools: The tools that it calls, by library name.
         docstring: As written, with its indentation; empty when there is none.
         function: The syntax, for what is not the program's: annotations and decorators.
-        text: The text.
-        nodes: The syntax that each node of ``program`` was read from, by the node's ``id``.
+        text: The text; the nodes of ``program`` have their places in it.
         problems: What is wrong with it; ``program`` is whole when there is nothing.
     """
 
     problems: tuple[SourceProblem, ...]
     name: str
-    program: ir.Program
+    program: Program
     tools: Mapping[str, Tool]
     docstring: str
     function: Function
     text: str
-    nodes: Mapping[int, Located]
 
     @property
     def children(self) -> Mapping[str, Tool]:
         """The tools that it calls, by library name, in the order of first call."""
-        called = dict.fromkeys(call.child for call in ir.calls(self.program))
+        called = dict.fromkeys(map(child_of, calls(self.program)))
         return {name: self.tools[name] for name in called}
 
-    @property
-    def positions(self) -> Mapping[int, Place]:
-        """Line and column of each node of ``program``, by the node's ``id``."""
-        return {key: place_of(node, self.text) for key, node in self.nodes.items()}
+    def place(self, node: object) -> Place:
+        """Line and column of a node of ``program``, both from 1."""
+        return place_of(node, self.text)
 
 
 def parse(
@@ -169,13 +177,12 @@ def read_function(
         docstring=docstring_of(function) or "",
         function=function,
         text=text,
-        nodes=reader.nodes,
     )
 
 
 def parse_expression(
     text: str, names: Sequence[str], *, limits: CompositeLimits | None = None
-) -> ir.Expression:
+) -> ast.expr:
     """Read one expression over ``names``, without calls of tools: a condition.
 
     It may be a stored one, so it is not held to the rules on style.
@@ -184,8 +191,8 @@ def parse_expression(
         CompositeError: The text is outside the language, or uses another name.
 
     Example:
-        >>> parse_expression("amount > 0", ["amount"]).operators
-        ('>',)
+        >>> ast.unparse(parse_expression("(amount)>0", ["amount"]))
+        'amount > 0'
     """
     limits = limits or CompositeLimits()
     tree = syntax_tree(text, limits)
@@ -195,14 +202,13 @@ def parse_expression(
     found = tree.body[0].value
     reader = _Reader(text, tools={}, limits=limits, root=found)
     reader.variables, reader.bound = dict.fromkeys(names), set(names)
-    made: ir.Expression = ir.Constant(value=None)
     try:
-        made = reader.expression(found)
+        found = reader.expression(found)
     except RecursionError:
         reader.faults.append(too_deep(found, limits))
     if problems := [one for one in reader.problems() if one.code not in STYLE_CODES]:
         raise refusal("", tuple(problems))
-    return made
+    return found
 
 
 class _Reader(ExpressionReader):
@@ -212,27 +218,23 @@ class _Reader(ExpressionReader):
 
     def problems(self) -> tuple[SourceProblem, ...]:
         """Syntax outside the language, or else violations of its rules, with places."""
+        faults = self.faults or self.broken
+        return placed(faults, lambda node: place_of(node, self.source))
 
-        def place(node: object) -> Place:
-            syntax = self.nodes.get(id(node), node)
-            return place_of(syntax, self.source) if isinstance(syntax, Located) else (1, 1)
-
-        return placed(self.faults or self.broken, place)
-
-    def program(self, function: Function) -> ir.Program:
+    def program(self, function: Function) -> Program:
         """Read a function; faults are noted."""
         statements = function.body[docstring_of(function) is not None :]
         try:
             parameters = self._parameters(function)
             body, goes_on = self._block(statements)
-            program = ir.Program(parameters=parameters, body=body)
+            program = Program(parameters=parameters, body=tuple(body))
             most = self.limits.nodes
-            if len(self.nodes) >= most and sum(1 for _ in ir.walk(program)) > most:
+            if len(self.source) >= most and sum(1 for _ in walk(program)) > most:
                 what = f"the program has more than {most} nodes"
                 self.refuse(function, "too_large", what)
         except RecursionError:  # limits above what this process can hold
             self.faults.append(too_deep(function, self.limits))
-            return ir.Program(parameters=(), body=())
+            return Program(parameters=(), body=())
         if goes_on:
             what = "a way through the function ends without `return`"
             self.breaks((statements or [function])[-1], "missing_return", what)
@@ -243,7 +245,7 @@ class _Reader(ExpressionReader):
                 advice = f"Rename the variable, such as `{name}_result`."
                 self.breaks(self.variables[name], "name_shadowing", what, advice)
         for call in dead_calls(program, self.children):
-            what = f"the result of `{call.child}` is never used, and the tool changes nothing"
+            what = f"the result of `{child_of(call)}` is never used, and the tool changes nothing"
             self.breaks(call, "dead_call", what)
         return program
 
@@ -261,7 +263,7 @@ class _Reader(ExpressionReader):
 
     # --- parameters -------------------------------------------------------------------------------
 
-    def _parameters(self, function: Function) -> tuple[ir.Parameter, ...]:
+    def _parameters(self, function: Function) -> tuple[Parameter, ...]:
         """The parameters with their defaults; a bare ``*`` among them changes nothing."""
         arguments = function.args
         for node, what in _foreign_parameters(function):
@@ -272,46 +274,41 @@ class _Reader(ExpressionReader):
         made = []
         for argument, value in zip([*plain, *arguments.kwonlyargs], defaults, strict=True):
             default = None if value is None else self._default(value)
-            made.append(ir.Parameter(name=argument.arg, default=default))
-            self.nodes[id(made[-1])] = argument
+            made.append(Parameter(name=argument.arg, default=default))
             if argument.arg in self.bound:
                 message = f"the parameter `{argument.arg}` is there twice"
                 self.breaks(argument, "parameter", message)
             self._bind((argument.arg,), argument, "parameter")
         return tuple(made)
 
-    def _default(self, node: ast.expr) -> ir.Constant:
+    def _default(self, node: ast.expr) -> Default:
         before = len(self.faults)
-        value = self.expression(node)
-        if isinstance(value, ir.Unary) and value.operator == "-":
-            number = value.operand.value if isinstance(value.operand, ir.Constant) else None
-            if isinstance(number, int | float) and not isinstance(number, bool):
-                value = ir.Constant(value=-number)
-        if not isinstance(value, ir.Constant):
-            if len(self.faults) == before:
-                what = (
-                    f"the default `{self.quote(node)}` is not a number, text, truth value or None"
-                )
-                advice = "Use None, and set the value inside: `if xs is None: xs = []`."
-                self.refuse(node, "parameter", what, advice)
-            value = ir.Constant(value=None)
-        self.nodes[id(value)] = node
-        return value
+        match self.expression(node):
+            case ast.Constant(value=value):
+                return Default(value)  # type: ignore[arg-type]  # others were refused
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                if not isinstance(number, bool):
+                    return Default(-number)
+        if len(self.faults) == before:
+            what = f"the default `{self.quote(node)}` is not a number, text, truth value or None"
+            advice = "Use None, and set the value inside: `if xs is None: xs = []`."
+            self.refuse(node, "parameter", what, advice)
+        return Default(None)
 
     # --- statements -------------------------------------------------------------------------------
 
-    def _block(self, nodes: Sequence[ast.stmt]) -> tuple[ir.Block, bool]:
+    def _block(self, nodes: Sequence[ast.stmt]) -> tuple[list[ast.stmt], bool]:
         """Read a block, and whether control can come out at its end.
 
         ``pass`` and what is refused leave nothing.
         """
         if not nodes:
-            return (), True
+            return [], True
         if self.depth >= self.limits.nesting:
             self.refuse_depth(nodes[0])
-            return (), True
+            return [], True
         self.depth += 1
-        made: list[ir.Statement] = []
+        made: list[ast.stmt] = []
         goes_on, is_reported = True, False
         for node in nodes:
             statement, comes_out = self._statement(node)
@@ -322,58 +319,61 @@ class _Reader(ExpressionReader):
                 what = "nothing comes here: all ways before end in return, break or continue"
                 self.breaks(node, "unreachable_code", what)
             goes_on = goes_on and comes_out
-            self.nodes[id(statement)] = node
-            made.append(statement)
+            made.append(ast.copy_location(statement, node))
         self.depth -= 1
-        return tuple(made), goes_on
+        return made, goes_on
 
-    def _statement(self, node: ast.stmt) -> tuple[ir.Statement | None, bool]:
+    def _statement(self, node: ast.stmt) -> tuple[ast.stmt | None, bool]:
         """A statement, and whether control can come out at its end."""
         match node:
             case ast.If():
-                return self._if(node)
+                return node, self._if(node)
             case ast.For():
-                return self._for(node), True
+                self._for(node)
+                return node, True
             case ast.Return(value=ast.expr() as value):
-                return ir.Return(value=self.expression(value)), False
+                node.value = self.expression(value)
+                return node, False
             case ast.Break() | ast.Continue():
-                word = "break" if isinstance(node, ast.Break) else "continue"
                 if not self._loops:
+                    word = "break" if isinstance(node, ast.Break) else "continue"
                     advice = "Delete it, or return a value."
                     self.breaks(node, "syntax", f"`{word}` outside of a loop", advice)
-                return ir.Break() if word == "break" else ir.Continue(), False
+                return node, False
         return self._simple(node), True
 
-    def _if(self, node: ast.If) -> tuple[ir.Statement, bool]:
-        test, before = self.test(node.test), set(self.bound)
+    def _if(self, node: ast.If) -> bool:
+        node.test, before = self.expression(node.test), set(self.bound)
         then, through = self._block(node.body)
         after_then, self.bound = self.bound, before
-        otherwise, around = self._block(node.orelse)
+        node.orelse, around = self._block(node.orelse)
+        node.body = then or [ast.Pass()]
         if through and around:
             self.bound = self.bound & after_then
         elif through:
             self.bound = after_then
-        return ir.If(test=test, then=then, otherwise=otherwise), through or around
+        return through or around
 
-    def _for(self, node: ast.For) -> ir.Statement:
-        source = self.expression(node.iter, is_consumed=True)
+    def _for(self, node: ast.For) -> None:
+        node.iter = self.expression(node.iter, is_consumed=True)
         targets, before = self.targets(node.target), set(self.bound)
+        node.target = target_of(targets)
         self._bind(targets, node)
         self._loops += 1
         body, _ = self._block(node.body)
+        node.body = body or [ast.Pass()]
         self._loops -= 1
         self.bound = before  # the loop may not run at all
         if node.orelse:
             advice = "Set a variable before the loop and test it afterwards."
             self.refuse_foreign(node.orelse[0], "`else` behind a for statement is", advice)
-        return ir.For(targets=targets, source=source, body=body)
 
-    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> ir.Statement:
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> ast.stmt:
         targets, read = self.targets(target), self.expression(value)
         self._bind(targets, node)
-        return ir.Assign(targets=targets, value=read)
+        return assign(targets, read)
 
-    def _simple(self, node: ast.stmt) -> ir.Statement | None:
+    def _simple(self, node: ast.stmt) -> ast.stmt | None:
         match node:
             case ast.Assign(targets=[target], value=value):
                 return self._assign(node, target, value)
@@ -386,14 +386,14 @@ class _Reader(ExpressionReader):
                 what = f"`{self.quote(node)}` declares a variable without a value"
                 advice = "Give it a value, such as None, or delete the line."
                 self.refuse(node, "unknown_construct", what, advice)
-            case ast.AugAssign(target=target, op=op, value=value) if operator_of(op):
+            case ast.AugAssign(target=target, op=op) if type(op) in OPERATORS:
                 (name,) = self.targets(target)
                 if name not in self.bound and isinstance(target, ast.Name):
                     message = f"`{name}` is not set on every way to here"
                     self.breaks(node, "possibly_unbound", message)
-                read = self.expression(value)
+                node.value = self.expression(node.value)
                 self._bind((name,), node)
-                return ir.Update(target=name, operator=operator_of(op), value=read)
+                return node
             case ast.Expr(value=value):
                 return self._bare(node, value)
             case ast.Return(value=None):
@@ -405,13 +405,13 @@ class _Reader(ExpressionReader):
                 self.refuse_foreign(node)
         return None
 
-    def _bare(self, node: ast.Expr, value: ast.expr) -> ir.Statement | None:
+    def _bare(self, node: ast.Expr, value: ast.expr) -> ast.stmt | None:
         before = len(self.faults)
-        made = self.expression(value)
-        if isinstance(made, ir.Call):
-            return ir.Do(call=made)
+        node.value = self.expression(value)
+        if child_of(node.value):
+            return node
         if len(self.faults) == before:  # what was refused already needs no second complaint
-            is_text = isinstance(made, ir.Constant) and isinstance(made.value, str)
+            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
             advice = "Assign it to a name, or delete the line."
             advice = "Write a comment with #." if is_text else advice
             what = f"the value of `{self.quote(value)}` is not used"

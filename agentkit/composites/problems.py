@@ -25,7 +25,6 @@ ADVICE: Mapping[str, str] = {
     "possibly_unbound": "Set it before the if or the loop, for example to None, 0 or [].",
     "missing_return": "End every way with `return value`; write `return None` for nothing.",
     "unreachable_code": "Delete it, or move it before.",
-    "constant_condition": "Keep the part that runs, or test something that the arguments decide.",
     "dead_call": "Delete the call, or use its result.",
     "iterator_escapes": "Write list(...) around it.",
     "nested_comprehension": "Use a for statement, or assign the inner one to a variable first.",
@@ -46,7 +45,7 @@ ADVICE: Mapping[str, str] = {
 }
 """Problems of a composite's text or data, and how to fix them."""
 
-STYLE_CODES = frozenset({"constant_condition", "dead_call"})
+STYLE_CODES = frozenset({"dead_call"})
 """What a new program is refused for although it would run; a stored one keeps running with it."""
 
 RunCode = Literal[

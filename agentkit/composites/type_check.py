@@ -17,11 +17,20 @@ import itertools
 import operator
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
-from agentkit.composites import language as ir
+from agentkit.composites.language import (
+    Program,
+    arguments_of,
+    calls,
+    child_of,
+    statements,
+    targets_of,
+    walk,
+)
 from agentkit.composites.problems import Fault
+from agentkit.composites.syntax import OPERATORS
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.schema import ANY_TYPE, JsonType, allowed_types
@@ -307,7 +316,7 @@ _BOOLEAN, _INTEGER, _NUMBER, _STRING, _ARRAY, _OBJECT, _NULL = (
 
 
 def type_check(
-    program: ir.Program,
+    program: Program,
     parameters: JsonObject,
     tools: Mapping[str, Tool],
     *,
@@ -339,10 +348,10 @@ def type_check(
         '`x` of `double` cannot take this: it is text'
     """
     types = _Types(program, parameters, tools)
-    faults = [fault for call in ir.calls(program) for fault in types.argument_faults(call)]
+    faults = [fault for call in calls(program) for fault in types.argument_faults(call)]
     returned: Bases = _NEVER
-    for node in ir.statements(program.body):
-        if isinstance(node, ir.Return):
+    for node in statements(program.body):
+        if isinstance(node, ast.Return) and node.value is not None:
             bases = types.of(node.value)
             returned |= bases
             why = _mismatch(node.value, bases, result, result or {})
@@ -353,11 +362,11 @@ def type_check(
     return faults, _schema(returned)
 
 
-def _mismatch(node: ir.Expression, actual: Bases, schema: Any, root: JsonObject) -> str:
+def _mismatch(node: ast.expr, actual: Bases, schema: Any, root: JsonObject) -> str:
     """Why no value of an expression satisfies a schema; empty when one may."""
     if not actual or not isinstance(schema, Mapping):
         return ""
-    if isinstance(node, ir.Constant):
+    if isinstance(node, ast.Constant):
         value = node.value
         # Python lets True stand for 1, and so do functions that declare a number.
         stand_ins = [value, int(value)] if isinstance(value, bool) else [value]
@@ -388,18 +397,16 @@ def _schema(bases: Bases) -> dict[str, Any] | None:
 class _Types:
     """Tells the types of the expressions of one program."""
 
-    def __init__(
-        self, program: ir.Program, parameters: JsonObject, tools: Mapping[str, Tool]
-    ) -> None:
+    def __init__(self, program: Program, parameters: JsonObject, tools: Mapping[str, Tool]) -> None:
         self._tools = tools
         self._names: dict[str, Bases] = {}
         properties = parameters.get("properties", {})
         for parameter in program.parameters:
             declared = _declared(properties.get(parameter.name, {}), parameters)
             self._names[parameter.name] = declared | (
-                _NEVER if parameter.default is None else self.of(parameter.default)
+                _NEVER if parameter.default is None else _type_of(parameter.default.value)
             )
-        bindings = [node for node in ir.walk(program) if isinstance(node, _BINDING)]
+        bindings = [node for node in walk(program) if isinstance(node, _BINDING)]
         before = None
         while before != self._names:  # types only grow, and there are seven
             before = dict(self._names)
@@ -407,97 +414,97 @@ class _Types:
                 for name, type_ in self._bound(node).items():
                     self._names[name] = self._names.get(name, _NEVER) | type_
 
-    def argument_faults(self, node: ir.Call) -> Iterator[Fault]:
+    def argument_faults(self, node: ast.Call) -> Iterator[Fault]:
         """The arguments of a call that certainly do not fit the child's L1."""
-        tool = self._tools.get(node.child)
-        for argument in node.arguments if tool else ():
+        tool = self._tools.get(child_of(node))
+        for name, value in arguments_of(node) if tool else ():
             assert tool is not None
             signature = tool.definition.signature
-            rule = signature.properties.get(argument.name)
-            why = _mismatch(argument.value, self.of(argument.value), rule, signature.parameters)
+            rule = signature.properties.get(name)
+            why = _mismatch(value, self.of(value), rule, signature.parameters)
             if why:
-                message = f"`{argument.name}` of `{tool.name}` cannot take this: {why}"
-                advice = f"`{argument.name}` is declared as {_rules(rule):.200}."
-                yield Fault(argument.value, "argument_type", message, advice)
+                message = f"`{name}` of `{tool.name}` cannot take this: {why}"
+                advice = f"`{name}` is declared as {_rules(rule):.200}."
+                yield Fault(value, "argument_type", message, advice)
 
-    def _bound(self, node: ir.Node) -> dict[str, Bases]:
+    def _bound(self, node: Any) -> Mapping[str, Bases]:
         """The types that a statement or a comprehension gives to names."""
+        targets = targets_of(node)
         match node:
-            case ir.Assign(targets=(target,), value=value):
-                return {target: self.of(value)}
-            case ir.Assign(targets=targets, value=ir.TupleLiteral(items=items)) if len(
-                items
-            ) == len(targets):
-                return dict(zip(targets, map(self.of, items), strict=True))
-            case ir.Update(target=target, operator=operator, value=value):
-                return {target: _arithmetic(operator, self._names[target], self.of(value))}
-            case ir.Assign(targets=targets):
-                return dict.fromkeys(targets, _ANY)
-            case (
-                ir.For(targets=targets, source=source)
-                | ir.Comprehension(targets=targets, source=source)
-            ):
-                return dict(zip(targets, self._items(source, len(targets)), strict=True))
-        return {}
+            case ast.Assign(value=ast.Tuple(elts=items)) if len(items) == len(targets) > 1:
+                types = [*map(self.of, items)]
+            case ast.Assign(value=value):
+                types = [self.of(value)] if len(targets) == 1 else [_ANY] * len(targets)
+            case ast.AugAssign(op=op, value=value):
+                types = [_arithmetic(OPERATORS[type(op)], self._names[targets[0]], self.of(value))]
+            case ast.For(iter=source):
+                types = self._items(source, len(targets))
+            case _:
+                types = self._items(node.generators[0].iter, len(targets))
+        return dict(zip(targets, types, strict=True))
 
-    def _items(self, source: ir.Expression, count: int) -> Sequence[Bases]:
+    def _items(self, source: ast.expr, count: int) -> list[Bases]:
         """The types of the variables of a loop over ``source``."""
-        if count > 1:
-            is_numbered = isinstance(source, ir.Builtin) and source.function == "enumerate"
-            return [_INTEGER if is_numbered else _ANY, *[_ANY] * (count - 1)]
-        if isinstance(source, ir.Builtin) and source.function == "range":
-            return [_INTEGER]
-        if isinstance(source, ir.ListLiteral | ir.TupleLiteral):
-            return [_joined(map(self.of, source.items))]
+        match source:
+            case ast.Call(func=ast.Name(id="enumerate")) if count > 1:
+                return [_INTEGER, *[_ANY] * (count - 1)]
+            case _ if count > 1:
+                return [_ANY] * count
+            case ast.Call(func=ast.Name(id="range")):
+                return [_INTEGER]
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return [_joined(map(self.of, items))]
         bases = self.of(source)
         return [_ANY if "array" in bases else _STRING if bases & {"string", "object"} else _NEVER]
 
-    def of(self, node: ir.Expression) -> Bases:
+    def of(self, node: ast.expr) -> Bases:
         """The type of an expression."""
         match node:
-            case ir.Constant(value=value):
+            case ast.Constant(value=value):
                 return _type_of(value)
-            case ir.Name(name=name):
+            case ast.Name(id=name):
                 return self._names.get(name, _NEVER)
-            case ir.Call(child=child):
-                tool = self._tools.get(child)
-                declared = None if tool is None else tool.definition.signature.result
-                return _ANY if declared is None else _declared(declared, declared)
-            case ir.Builtin(function="max" | "min", arguments=(_, _, *_) as arguments):
-                return _joined(map(self.of, arguments))
-            case ir.Builtin(function="sum", arguments=(_, _)):
-                return _ANY
-            case ir.Builtin(function=function):
-                return _FUNCTIONS.get(function, _ANY)
-            case ir.Method(method=method):
-                return _METHODS.get(method, _ANY)
-            case ir.Unary(operator="not") | ir.Compare():
+            case ast.Call():
+                return self._of_call(node)
+            case ast.UnaryOp(op=ast.Not()) | ast.Compare():
                 return _BOOLEAN
-            case ir.Unary(operand=operand):
+            case ast.UnaryOp(operand=operand):
                 return _arithmetic("+", _INTEGER, self.of(operand))
-            case ir.Binary(operator=operator, left=left, right=right):
-                return _arithmetic(operator, self.of(left), self.of(right))
-            case ir.Boolean(operator=operator, operands=operands):
-                *before, last = map(self.of, operands)
-                nothing = _NULL if operator == "or" else _NEVER
+            case ast.BinOp(op=op, left=left, right=right):
+                return _arithmetic(OPERATORS[type(op)], self.of(left), self.of(right))
+            case ast.BoolOp(op=op, values=values):
+                *before, last = map(self.of, values)
+                nothing = _NULL if isinstance(op, ast.Or) else _NEVER
                 return (_joined(before) - nothing) | last
-            case ir.Conditional(then=then, otherwise=otherwise):
+            case ast.IfExp(body=then, orelse=otherwise):
                 return self.of(then) | self.of(otherwise)
-            case ir.ListLiteral() | ir.TupleLiteral():
+            case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
                 return _ARRAY
-            case ir.DictLiteral():
+            case ast.Dict() | ast.DictComp():
                 return _OBJECT
-            case ir.Index(value=value):
+            case ast.Subscript(value=value, slice=ast.Slice()):
+                return self.of(value) & _REPEATED
+            case ast.Subscript(value=value):
                 bases = self.of(value)
                 return _STRING if bases and bases <= _STRING else _ANY
-            case ir.Slice(value=value):
-                return self.of(value) & _REPEATED
-            case ir.Comprehension(kind=kind):
-                return _OBJECT if kind == "dict" else _ARRAY
         return _STRING
 
+    def _of_call(self, node: ast.Call) -> Bases:
+        match node.func:
+            case ast.Attribute(attr=method):
+                return _METHODS.get(method, _ANY)
+            case ast.Name(id="max" | "min") if len(node.args) > 1:
+                return _joined(map(self.of, node.args))
+            case ast.Name(id="sum") if len(node.args) > 1:
+                return _ANY
+            case ast.Name(id=function) if function in _FUNCTIONS:
+                return _FUNCTIONS[function]
+        tool = self._tools.get(child_of(node))
+        declared = None if tool is None else tool.definition.signature.result
+        return _ANY if declared is None else _declared(declared, declared)
 
-_BINDING = (ir.Assign, ir.Update, ir.For, ir.Comprehension)
+
+_BINDING = (ast.Assign, ast.AugAssign, ast.For, ast.ListComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _declared(schema: Any, root: JsonObject) -> Bases:
@@ -509,7 +516,7 @@ def _joined(types: Iterable[Bases]) -> Bases:
     return _NEVER.union(*types)
 
 
-def _type_of(value: ir.Scalar) -> Bases:
+def _type_of(value: object) -> Bases:
     if value is None or isinstance(value, str):
         return _NULL if value is None else _STRING
     if isinstance(value, bool):
@@ -517,7 +524,7 @@ def _type_of(value: ir.Scalar) -> Bases:
     return _INTEGER if isinstance(value, int) else _NUMBER
 
 
-def _arithmetic(operator: ir.BinaryOperator, left: Bases, right: Bases) -> Bases:
+def _arithmetic(operator: str, left: Bases, right: Bases) -> Bases:
     """The result type of an operator; anything when Python would refuse the operands."""
     if not left or not right:
         return _NEVER

@@ -65,6 +65,7 @@ _EVIDENCE_OF_FAILURE: Mapping[FailureKind, EvidenceKind] = {
 }
 _EVIDENCE_OF_RULE: Mapping[str | None, EvidenceKind] = {
     "requires": "missing_argument",
+    "takes": "missing_argument",
     "call_before": "call_failed",
 }
 _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {

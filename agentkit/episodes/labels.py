@@ -66,6 +66,9 @@ VIEW_OF = "view_of"
 """Id of an episode of which this record is another view: the part that a shadow run repeats, or a
 copy with a verdict. Nothing happened a second time."""
 
+PROBE_OF = "probe_of"
+"""The tool that the run probed (``agentkit.evolution.explore``): nobody asked for it."""
+
 CONVERSATION = "conversation"
 """The conversation, or the run, that an agent was asked in by another one: its episodes are of no
 session, and two of one conversation prove no more than one."""

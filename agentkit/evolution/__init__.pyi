@@ -1,6 +1,7 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
 from .dry_run import InsertPolicy as InsertPolicy
+from .exploration import Exploration as Exploration, explore as explore
 from .gate_statistics import Elond as Elond
 from .gates import (
     ArmScore as ArmScore,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from agentkit.composites.composite import program_of
-from agentkit.composites.syntax import render
+from agentkit.composites.language import render
 from agentkit.library.library import Library
 from agentkit.tools.definition import Example, ToolDefinition
 

@@ -7,17 +7,19 @@ still be meant for different things.
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from itertools import islice
 from typing import Any
 
-from agentkit.composites import language as ir
 from agentkit.composites.composite import program_of
 from agentkit.composites.contracts import check_post, check_pre
+from agentkit.composites.language import Program
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import DryRun, Failed, agree, probes, runs_live
 from agentkit.library.library import Library
@@ -139,7 +141,7 @@ def _bare(schema: Any) -> Any:
 # --- Programs in a form that does not depend on names, nor on the order of parameters ------------
 
 
-def normal_form(program: ir.Program) -> tuple[str, tuple[str, ...]]:
+def normal_form(program: Program) -> tuple[str, tuple[str, ...]]:
     """A program without its author's names, and its parameters in the order in which it uses them.
 
     Two programs with the same text differ only in the names of parameters and variables.
@@ -150,31 +152,30 @@ def normal_form(program: ir.Program) -> tuple[str, tuple[str, ...]]:
         >>> normal_form(one)[0] == normal_form(other)[0]
         True
     """
-    parameters = {parameter.name for parameter in program.parameters}
-    numbers: dict[str, str] = {}
+    bare = _Bare({parameter.name for parameter in program.parameters})
+    text = " ".join(ast.dump(bare.visit(deepcopy(node))) for node in program.body)
+    return text, tuple(name for name in bare.numbers if name in bare.parameters)
 
-    def numbered(name: str) -> str:
-        kind = "parameter" if name in parameters else "variable"
-        return numbers.setdefault(name, f"{kind} {len(numbers)}")
 
-    def bare(part: Any) -> Any:
-        if isinstance(part, tuple):
-            return [bare(item) for item in part]
-        if isinstance(part, ir.Name):
-            return numbered(part.name)
-        if not is_dataclass(part):
-            return part
-        made: list[Any] = [type(part).__name__]
-        for field in fields(part):
-            value = getattr(part, field.name)
-            if field.name in {"target", "targets"}:
-                made.append([numbered(one) for one in ([value], value)[field.name == "targets"]])
-            else:
-                made.append(bare(value))
-        return made
+class _Bare(ast.NodeTransformer):
+    """Numbers in place of the names of parameters and variables."""
 
-    text = repr(bare(program.body))
-    return text, tuple(name for name in numbers if name in parameters)
+    def __init__(self, parameters: set[str]) -> None:
+        self.parameters = parameters
+        self.numbers: dict[str, str] = {}
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A variable."""
+        kind = "parameter" if node.id in self.parameters else "variable"
+        number = self.numbers.setdefault(node.id, f"{kind} {len(self.numbers)}")
+        return ast.Name(id=number)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A call, whose function keeps its name."""
+        if isinstance(node.func, ast.Attribute):
+            node.func.value = self.visit(node.func.value)
+        node.args, node.keywords = [*map(self.visit, node.args)], [*map(self.visit, node.keywords)]
+        return node
 
 
 @lru_cache(maxsize=200_000)

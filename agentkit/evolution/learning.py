@@ -26,7 +26,6 @@ from collections.abc import (
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Verdict
 from agentkit.episodes.labels import (
@@ -42,6 +41,7 @@ from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, susp
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import JsonObject
+from agentkit.models.base import SEARCH_TOOL
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import math
@@ -11,11 +12,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from agentkit.composites import language as ir
 from agentkit.composites.composite import program_to_json
-from agentkit.composites.language import RESERVED, is_text
+from agentkit.composites.language import (
+    RESERVED,
+    Default,
+    Parameter,
+    Program,
+    assign,
+    child_call,
+    is_text,
+    render,
+)
 from agentkit.composites.source import join_effects
-from agentkit.composites.syntax import render
 from agentkit.evolution.patterns import Occurrence, Pattern
 from agentkit.evolution.trajectories import Flow, RecordedCall, Trajectory
 from agentkit.retrieval.references import name_words
@@ -119,7 +127,7 @@ class LiftedParameter:
 
     name: str
     slots: tuple[Slot, ...]
-    default: ir.Constant | None = None
+    default: Default | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +146,7 @@ class Lifting:
     parameters: tuple[LiftedParameter, ...]
     returned: tuple[int, ...]
     keys: tuple[str, ...]
-    program: ir.Program
+    program: Program
 
     def result_of(self, results: Sequence[Any]) -> Any:
         """What the program returns when its calls return ``results``."""
@@ -186,14 +194,14 @@ def lift(
         _call(pattern, at, _in_order(pattern, at, declared), variables, filled)
         for at in range(len(pattern.steps))
     ]
-    head = tuple(ir.Parameter(name=one.name, default=one.default) for one in parameters)
+    head = tuple(Parameter(name=one.name, default=one.default) for one in parameters)
     body = _body(calls, variables, returned, keys)
     return Lifting(
         pattern=pattern,
         parameters=parameters,
         returned=returned,
         keys=keys,
-        program=ir.Program(parameters=head, body=body),
+        program=Program(parameters=head, body=body),
     )
 
 
@@ -248,7 +256,7 @@ def _parameters(
     yield from sorted(made, key=lambda one: one.default is not None)
 
 
-def _constant(column: Sequence[str]) -> ir.Constant | None:
+def _constant(column: Sequence[str]) -> Default | None:
     """The value of an argument that never varied, where a program can hold it."""
     is_constant = len(column) >= _SAME_OVER and len(set(column)) == 1
     if not is_constant or column[0].startswith(("flow ", "unread ")):
@@ -260,7 +268,7 @@ def _constant(column: Sequence[str]) -> ir.Constant | None:
         is_literal = value.bit_length() <= _LARGEST_CONSTANT
     else:
         is_literal = isinstance(value, float) and math.isfinite(value)
-    return ir.Constant(value=value) if is_literal or value is None else None
+    return Default(value) if is_literal or value is None else None
 
 
 def _written(pattern: Pattern) -> list[str]:
@@ -278,37 +286,35 @@ def _call(
     names: Iterable[str],
     variables: Sequence[str],
     filled: Mapping[Slot, str],
-) -> ir.Call:
+) -> ast.Call:
     step = pattern.steps[at]
     links = dict(step.arguments)
     arguments = []
     for name in names:
         link = links[name]
-        value: ir.Expression = ir.Name(name=variables[link.step] if link else filled[at, name])
+        value: ast.expr = ast.Name(id=variables[link.step] if link else filled[at, name])
         for part in link.path if link else ():
-            value = ir.Index(value=value, index=ir.Constant(value=part))
+            value = ast.Subscript(value=value, slice=ast.Constant(value=part))
         if link and link.cast:
-            value = ir.Builtin(function=link.cast, arguments=(value,))
-        arguments.append(ir.Argument(name=name, value=value))
-    return ir.Call(child=step.tool, arguments=tuple(arguments))
+            value = ast.Call(func=ast.Name(id=link.cast), args=[value], keywords=[])
+        arguments.append((name, value))
+    return child_call(step.tool, arguments)
 
 
 def _body(
-    calls: Sequence[ir.Call],
+    calls: Sequence[ast.Call],
     variables: Sequence[str],
     returned: Sequence[int],
     keys: Sequence[str],
-) -> ir.Block:
-    assigned = tuple(
-        ir.Assign(targets=(name,), value=call) for name, call in zip(variables, calls, strict=True)
-    )
+) -> tuple[ast.stmt, ...]:
+    assigned = tuple(assign((name,), call) for name, call in zip(variables, calls, strict=True))
     if list(returned) == [len(calls) - 1]:
-        return (*assigned[:-1], ir.Return(value=calls[-1]))
-    values = tuple(ir.Name(name=variables[call]) for call in returned)
+        return (*assigned[:-1], ast.Return(value=calls[-1]))
+    values: list[ast.expr] = [ast.Name(id=variables[call]) for call in returned]
     if not keys:
-        return (*assigned, ir.Return(value=values[0]))
-    texts = tuple(ir.Constant(value=key) for key in keys)
-    return (*assigned, ir.Return(value=ir.DictLiteral(keys=texts, values=values)))
+        return (*assigned, ast.Return(value=values[0]))
+    texts: list[ast.expr | None] = [ast.Constant(value=key) for key in keys]
+    return (*assigned, ast.Return(value=ast.Dict(keys=texts, values=values)))
 
 
 # --- The definition -------------------------------------------------------------------------------

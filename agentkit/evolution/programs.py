@@ -8,14 +8,26 @@ becomes parameters.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.agent.code_mode import read_program
 from agentkit.agent.selection import RUN_TOOL
-from agentkit.composites import language as ir
-from agentkit.composites.language import RESERVED
+from agentkit.composites.language import (
+    RESERVED,
+    Default,
+    Parameter,
+    Program,
+    arguments_of,
+    calls,
+    child_call,
+    child_of,
+    targets_of,
+    walk,
+)
 from agentkit.episodes import Episode, Turn
 from agentkit.episodes.labels import with_late_verdicts
 from agentkit.errors import CompositeError
@@ -66,7 +78,7 @@ def mined_programs(
     names, made = {*tools, *taken}, []
     for _, runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         if len({run.episode.episode_id for run in runs}) >= min_support:
-            wanted = tool_name([call.child for call in ir.calls(runs[0].program)])
+            wanted = tool_name([child_of(call) for call in calls(runs[0].program)])
             name = distinct_name(wanted, names)
             names.add(name)
             made.append(_composite(name, runs, tools))
@@ -87,7 +99,7 @@ class _Run:
     """
 
     episode: Episode
-    program: ir.Program
+    program: Program
     slots: Mapping[str, Slot]
     values: Mapping[str, Any]
     result: Any
@@ -123,86 +135,84 @@ def _recorded(turn: Turn, program: str) -> Iterator[RecordedCall]:
             yield RecordedCall(tool=one.call.name, arguments=one.call.arguments, result=value)
 
 
-def _is_worth_a_tool(program: ir.Program) -> bool:
+def _is_worth_a_tool(program: Program) -> bool:
     """Whether it calls more than once: two calls in the text, or one in a loop."""
-    loops = [node for node in ir.walk(program) if isinstance(node, ir.For | ir.Comprehension)]
-    return len(ir.calls(program)) > 1 or any(map(ir.calls, loops))
+    kinds = ast.For | ast.ListComp | ast.DictComp | ast.GeneratorExp
+    loops = [node for node in walk(program) if isinstance(node, kinds)]
+    return len(calls(program)) > 1 or any(map(calls, loops))
 
 
-class _Literals:
+class _Literals(ast.NodeTransformer):
     """A program with the literals that it passes to tools, and compares with, as parameters."""
 
-    def __init__(self, program: ir.Program) -> None:
+    def __init__(self, program: Program) -> None:
         self.slots: dict[str, Slot] = {}
         self.values: dict[str, Any] = {}
         self._number = -1
-        called = {call.child.partition(".")[0] for call in ir.calls(program)}
+        called = {child_of(call).partition(".")[0] for call in calls(program)}
         self._taken = [*RESERVED, *called, *_variables(program)]
-        body = self._lifted(program.body)
-        parameters = tuple(ir.Parameter(name=name) for name in self.slots)
-        self.program = ir.Program(parameters=parameters, body=body)
+        body = tuple(self.visit(deepcopy(node)) for node in program.body)
+        parameters = tuple(Parameter(name=name) for name in self.slots)
+        self.program = Program(parameters=parameters, body=body)
 
-    def _lifted(self, node: Any) -> Any:
-        if isinstance(node, tuple):
-            return tuple(map(self._lifted, node))
-        if isinstance(node, ir.Call):
-            self._number += 1
-            number = self._number
-            arguments = [
-                replace(one, value=self._parameter(one.value, (number, one.name)))
-                for one in node.arguments
-            ]
-            return replace(node, arguments=tuple(arguments))
-        if isinstance(node, ir.Compare):
-            operands = [self._parameter(one, (0, "")) for one in node.operands]
-            return replace(node, operands=tuple(operands))
-        if not is_dataclass(node) or isinstance(node, type):
-            return node
-        made = {one.name: self._lifted(getattr(node, one.name)) for one in fields(node)}
-        return replace(node, **made)
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A call of a child with parameters for its literals."""
+        child = child_of(node)
+        if not child:
+            return self.generic_visit(node)
+        self._number += 1
+        number = self._number
+        arguments = [
+            (name, self._parameter(value, (number, name))) for name, value in arguments_of(node)
+        ]
+        return child_call(child, arguments)
 
-    def _parameter(self, node: ir.Expression, slot: Slot) -> ir.Expression:
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """A comparison with parameters for its literals."""
+        node.left = self._parameter(node.left, (0, ""))
+        node.comparators = [self._parameter(one, (0, "")) for one in node.comparators]
+        return node
+
+    def _parameter(self, node: ast.expr, slot: Slot) -> ast.expr:
         """A parameter in place of a literal; truth values and None stay."""
         try:
             value = _value_of(node)
         except ValueError:
-            return self._lifted(node)  # type: ignore[no-any-return]  # as it was
+            return self.visit(node)  # type: ignore[no-any-return]  # as it was
         if value is None or isinstance(value, bool):
             return node
         for name, known in self.values.items():
             same = canonical_json(known) == canonical_json(value)
             if same and self.slots[name][1] == slot[1]:
-                return ir.Name(name=name)
+                return ast.Name(id=name)
         name = identifier(slot[1] or "value", taken=self._taken)
         self._taken.append(name)
         self.slots[name], self.values[name] = slot, value
-        return ir.Name(name=name)
+        return ast.Name(id=name)
 
 
-def _value_of(node: ir.Expression) -> Any:
+def _value_of(node: ast.expr | None) -> Any:
     """The value of a literal.
 
     Raises:
         ValueError: It is none.
     """
     match node:
-        case ir.Constant(value=value):
+        case ast.Constant(value=value):
             return value
-        case ir.ListLiteral(items=items):
+        case ast.List(elts=items):
             return [_value_of(one) for one in items]
-        case ir.DictLiteral(keys=keys, values=values):
+        case ast.Dict(keys=keys, values=values):
             return {
                 str(_value_of(key)): _value_of(one) for key, one in zip(keys, values, strict=True)
             }
     raise ValueError(node)
 
 
-def _variables(program: ir.Program) -> Iterator[str]:
-    for node in ir.walk(program):
-        if isinstance(node, ir.Name):
-            yield node.name
-        if isinstance(node, ir.Assign | ir.For | ir.Comprehension):
-            yield from node.targets
+def _variables(program: Program) -> Iterator[str]:
+    for node in walk(program):
+        if isinstance(node, ast.AST):
+            yield from (node.id,) if isinstance(node, ast.Name) else targets_of(node)
 
 
 def _composite(
@@ -215,13 +225,11 @@ def _composite(
         values = {canonical_json(run.values[parameter]) for run in runs}
         value = first.values[parameter]
         is_default = len(values) == 1 and isinstance(value, int | float | str)
-        default = (
-            ir.Constant(value=value) if is_default and len(str(value)) <= _LONGEST_DEFAULT else None
-        )
+        default = Default(value) if is_default and len(str(value)) <= _LONGEST_DEFAULT else None
         parameters.append(LiftedParameter(name=parameter, slots=(slot,), default=default))
     parameters.sort(key=lambda one: one.default is not None)
-    head = tuple(ir.Parameter(name=one.name, default=one.default) for one in parameters)
-    steps = tuple(PatternStep(tool=call.child, arguments=()) for call in ir.calls(first.program))
+    head = tuple(Parameter(name=one.name, default=one.default) for one in parameters)
+    steps = tuple(PatternStep(tool=child_of(call), arguments=()) for call in calls(first.program))
     lifting = Lifting(
         pattern=Pattern(steps=steps),
         parameters=tuple(parameters),

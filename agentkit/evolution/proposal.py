@@ -400,6 +400,7 @@ PassedOverReason = Literal[
     "disagreement",  # the refusals contradict each other
     "contradicts_accepted",  # the tool took calls that the rule would refuse
     "already_said",  # the definition says it
+    "closed_contract",  # the schema allows no parameter beside its own
     "says_nothing",  # the refusals name no value, range, form or order
     "not_in_library",  # the library has no such tool
     "already_proposed",  # decided in an earlier round

@@ -20,11 +20,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agentkit.agent.selection import READ_TOOL, RUN_TOOL, SEARCH_TOOL
+from agentkit.agent.selection import READ_TOOL, RUN_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile, FailureRate
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import (
+    PROBE_OF,
     in_library_names,
     is_extra_record,
     is_imported,
@@ -50,9 +51,9 @@ from agentkit.evolution.proposal import (
     Suggestion,
     UnreadableProposal,
 )
-from agentkit.library.directory.store import folder_of
 from agentkit.library.library import Library
-from agentkit.library.opening import file_of
+from agentkit.library.opening import file_of, folder_of
+from agentkit.models.base import SEARCH_TOOL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,7 +198,8 @@ async def evolve(
     given = tuple(episodes)
     seen = tuple(_diagnosed(one, before) for one in with_late_verdicts(given))
     profile = FailureProfile(half_life_days=None)
-    profile.observe_all(seen)
+    served = [one for one in seen if PROBE_OF not in one.metadata]
+    profile.observe_all(served)
     passed_over: list[PassedOver] = [*_unknown_tools(seen, before)]
     observations = Observations(
         library=before,
@@ -212,16 +214,16 @@ async def evolve(
     ]
     learned = None
     if learning:
-        learned = manager.learn(seen, passed=_has_passed_by_verifier)
+        learned = manager.learn(served, passed=_has_passed_by_verifier)
     if mining is not None:
-        await submit_mined(manager, seen, mining)
+        await submit_mined(manager, served, mining)
     decided = {name for name, one in known.items() if not one.is_open}
     moved = [one for name, one in manager.ledger.proposals.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
     return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
-        looked_at=replace(_looked_at(seen, profile), imported=_imported(given)),
+        looked_at=replace(_looked_at(served, profile), imported=_imported(given)),
         considered=tuple(considered),
         passed_over=tuple(
             one for one in dict.fromkeys(passed_over) if not tools or one.tool in tools

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from agentkit import library as library_door  # a door: stores load when one is asked for
 from agentkit.agent.checks import normalize_response
 from agentkit.agent.executor import Execution, Executor
-from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
+from agentkit.agent.selection import SelectedTools, Selection, ShownTools, ToolSelector
 from agentkit.agent.session import LibraryProvider, RunStart, happened
 from agentkit.agent.types import (
     WAITS_FOR_PERSON,
@@ -43,6 +43,7 @@ from agentkit.messages import (
     ToolResult,
     Usage,
 )
+from agentkit.models.base import SEARCH_TOOL
 from agentkit.models.wire import WireNames, decode_call
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool

@@ -13,18 +13,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from agentkit.errors import MissingExtraError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest
-from agentkit.library.events import (
-    ChainHead,
-    EventKind,
-    LibraryEvent,
-    Signer,
-    Verifier,
-    moment_of,
-)
+from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Signer, Verifier, moment_of
 from agentkit.library.store import ToolRevision, ToolStore
 from agentkit.tools.canonical import digest
 
@@ -263,10 +256,6 @@ class ChainFault:
     def is_note(self) -> bool:
         """Whether the chain may still be whole."""
         return self.code in NOTES
-
-    def to_json(self) -> dict[str, Any]:
-        """The fault as a JSON object."""
-        return {"sequence": self.sequence, "code": self.code, "message": self.message}
 
 
 def verify_chain(

@@ -6,14 +6,11 @@ the same name. Where both say different things, ``code_registration`` settles it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
-from agentkit.errors import (
-    CodeDriftError,
-    DuplicateToolError,
-)
+from agentkit.errors import CodeDriftError, DuplicateToolError
 from agentkit.library.library import Library, RecordedNames, link
 from agentkit.library.store import EventStore, ToolStore
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
@@ -32,7 +29,6 @@ class CodeBinding:
         library_version: The library version afterwards.
         registered: Tools that the library did not know.
         revised: Tools whose contract had changed in code.
-        waiting: Ids of the proposals that hold what could not be carried over, by tool.
         without_code: Tools of the library that cannot run here.
         notes: What a person should know, one line each.
     """
@@ -40,7 +36,6 @@ class CodeBinding:
     library_version: int = 0
     registered: tuple[str, ...] = ()
     revised: tuple[str, ...] = ()
-    waiting: Mapping[str, str] = field(default_factory=dict)
     without_code: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -2,7 +2,7 @@
 
 A tool that the library does not know is registered. When the contract (L1) of a function has
 changed, the code wins: a new revision is written that keeps every learned text and rule that still
-fits, and what does not fit waits as a proposal.
+fits, and names what does not. Earlier revisions keep it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from agentkit.composites.contracts import rule_problems
-from agentkit.errors import (
-    CodeDriftError,
-    ReadOnlyStoreError,
-    StoreUnavailableError,
-)
+from agentkit.errors import CodeDriftError, ReadOnlyStoreError, StoreUnavailableError
 from agentkit.library.chain import environment_signer, event_digests
 from agentkit.library.changes import commit_with_retry, now
 from agentkit.library.code_binding import (
@@ -28,7 +25,7 @@ from agentkit.library.code_binding import (
     with_code,
     without_code,
 )
-from agentkit.library.events import Author, EventDraft, Operation, chained, written
+from agentkit.library.events import Author, Operation, chained, written
 from agentkit.library.library import Library
 from agentkit.library.merging import rebase
 from agentkit.library.store import LibraryChange
@@ -48,20 +45,12 @@ class _Revision:
         definition: What is written now: the contract of the code, with what was learned as far as
             it fits.
         difference: What code and library do not agree on, in words.
-        waiting: The definition with what code and library changed differently; None when nothing
-            is left.
-        lost: What fits neither, in words.
+        lost: What was learned and is not carried over, in words.
     """
 
     definition: ToolDefinition
     difference: str
-    waiting: ToolDefinition | None = None
     lost: tuple[str, ...] = ()
-
-    @property
-    def proposal_id(self) -> str:
-        """Id of the waiting proposal; empty for none."""
-        return "" if self.waiting is None else f"code-{self.waiting.digest[:20]}"
 
 
 def _carry_over(
@@ -76,17 +65,13 @@ def _carry_over(
         library: Where the tool lives.
     """
     contract = contract_of(code.signature, held.signature)
-    target = replace(code, name=held.name, signature=contract)
-    merged = rebase(base, held, target).definition
-    definition, _ = _fitting(merged, library)
-    mine = rebase(base, target, replace(held, signature=base.signature)).definition
-    candidate = replace(mine, signature=contract, origin=code.origin)
-    candidate, unfit = _fitting(candidate, library)
+    merged = rebase(base, held, replace(code, name=held.name, signature=contract))
+    definition, unfit = _fitting(merged.definition, library)
+    texts = (path for path in merged.conflicts if not path.startswith("signature"))
     return _Revision(
         definition=definition,
         difference=_difference(held.signature, contract),
-        waiting=None if candidate.digest == definition.digest else candidate,
-        lost=tuple(sorted({rule_sentence(one) for one in unfit})),
+        lost=tuple(sorted({*texts, *map(rule_sentence, unfit)})),
     )
 
 
@@ -116,25 +101,14 @@ def _fitting(
 
 def _difference(held: Signature, code: Signature) -> str:
     """Describe what changed in a contract."""
-    gone = [name for name in held.properties if name not in code.properties]
-    come = [name for name in code.properties if name not in held.properties]
-    changed = [
-        name
-        for name, schema in code.properties.items()
-        if name in held.properties and held.properties[name] != schema
-    ]
-    parts = [
-        f"{what} {', '.join(names)}"
-        for what, names in (("adds", come), ("drops", gone), ("changes", changed))
-        if names
-    ]
-    if set(held.required) ^ set(code.required):
-        parts.append("requires other parameters")
-    if held.result != code.result:
-        parts.append("returns something else")
-    if held.effects != code.effects:
-        parts.append("declares other effects")
-    return f"the code {' and '.join(parts) or 'has another schema'}"
+    before, after = held.properties, code.properties
+    names = {
+        "adds": [name for name in after if name not in before],
+        "drops": [name for name in before if name not in after],
+        "changes": [name for name in after if name in before and after[name] != before[name]],
+    }
+    parts = [f"{what} {', '.join(some)}" for what, some in names.items() if some]
+    return f"the code {' and '.join(parts) or 'has another contract'}"
 
 
 _FROM_CODE = frozenset({"register", "bind", "import"})
@@ -266,23 +240,25 @@ def _carried_out(
     plan: _Plan, store: LibraryStore, tools: Sequence[Tool]
 ) -> tuple[Library, CodeBinding]:
     """Write what there is to write, and bind the code to what came of it."""
-    waiting: dict[str, str] = {}
     library = plan.held
     if plan.new:
         reason = f"registered from code: {', '.join(one.name for one in plan.new)}"
-        library = _committed(store, library, plan.new, {}, reason=reason)
+        library = _committed(store, library, plan.new, "register", reason=reason)
     if plan.revisions:
         changes = "; ".join(f"{name}: {one.difference}" for name, one in plan.revisions.items())
-        reason = f"the contract changed in code: {changes}"
-        definitions = [one.definition for one in plan.revisions.values()]
-        library = _committed(store, library, definitions, plan.revisions, reason=reason)
-        waiting = {name: one.proposal_id for name, one in plan.revisions.items() if one.waiting}
+        library = _committed(
+            store,
+            library,
+            [one.definition for one in plan.revisions.values()],
+            "bind",
+            reason=f"the contract changed in code: {changes}",
+            lost={name: list(one.lost) for name, one in plan.revisions.items() if one.lost},
+        )
     bound = with_code(library, tools)
     return bound, CodeBinding(
         library_version=library.version,
         registered=tuple(one.name for one in plan.new),
         revised=tuple(plan.revisions),
-        waiting=waiting,
         without_code=without_code(bound),
         notes=tuple(_notes(plan)),
     )
@@ -292,71 +268,35 @@ def _committed(
     store: LibraryStore,
     held: Library,
     definitions: Sequence[ToolDefinition],
-    revisions: Mapping[str, _Revision],
+    operation: Operation,
     *,
     reason: str,
+    lost: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> Library:
-    """The library after one change, with the proposals of what could not be carried over."""
+    """The library after one change."""
     author = Author(kind="program", name="agentkit")
-    operation: Operation = "bind" if revisions else "register"
     change_id = f"{operation}-{uuid.uuid4().hex}"
     event = written(operation, change_id, definitions, before=held, author=author, reason=reason)
-    lost = {name: list(one.lost) for name, one in revisions.items() if one.lost}
     if lost:
         event = replace(event, facts={**event.facts, "not_carried_over": lost})
-    proposals = [_proposed(one, event) for one in revisions.values() if one.waiting]
     events = store.events()
+    last = events[-1] if events else None
     change = LibraryChange(
         proposal_id=change_id,
         upserts=tuple(definitions),
         author=author.name,
         reason=reason,
-        events=chained(
-            events[-1] if events else None,
-            (event, *proposals),
-            at=now(),
-            signer=environment_signer(),
-        ),
+        events=chained(last, [event], at=now(), signer=environment_signer()),
     )
     version = store.commit(change, expected_version=held.version)
     return held.with_tools(definitions).at_version(version)
 
 
-def _proposed(revision: _Revision, written: EventDraft) -> EventDraft:
-    """Learned parts that were not carried over, as a proposal that waits for a person."""
-    assert revision.waiting is not None
-    reason = f"learned before the code changed, and not carried over: {revision.difference}"
-    return replace(
-        written,
-        kind="proposed",
-        reason=reason,
-        proposal_id=revision.proposal_id,
-        tool_name=revision.definition.name,
-        digest_before="",
-        digest_after="",
-        facts={
-            "needs": ["person"],
-            "proposal": {
-                "proposal_id": revision.proposal_id,
-                "stream": "code",
-                "author": written.author.to_json(),
-                "base": revision.definition.digest,
-                "candidate": revision.waiting.to_json(),
-                "reason": reason,
-                "evidence": [],
-                "created_at": "",
-            },
-        },
-    )
-
-
 def _notes(plan: _Plan) -> Iterator[str]:
     """Notes for people, one line for each tool."""
     for name, one in plan.revisions.items():
-        lost = f", without: {'; '.join(one.lost)}" if one.lost else ""
-        rest = f"; the rest waits for you: agentkit review show {one.proposal_id}"
-        kept = f"{name}: {one.difference}; a new revision keeps what was learned{lost}"
-        yield kept + (rest if one.waiting else "")
+        lost = f" without: {'; '.join(one.lost)} (agentkit rollback {name})" if one.lost else ""
+        yield f"{name}: {one.difference}; a new revision keeps what was learned{lost}"
     for name in plan.reworded:
         yield (
             f"{name}: its docstring has changed; models go on reading the library's words "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -59,11 +59,6 @@ class Difference:
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
 
-    def to_json(self) -> dict[str, str]:
-        """The difference as a JSON object."""
-        record = {"part": self.part, "place": self.place, "message": self.message}
-        return record | ({"ended": self.ended} if self.ended else {})
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Amount:
@@ -96,17 +91,6 @@ class Comparison(Amount):
     def is_equal(self) -> bool:
         """Whether there is no difference."""
         return not self.differences
-
-    def to_json(self) -> dict[str, Any]:
-        """The comparison as a JSON object."""
-        return {
-            "is_equal": self.is_equal,
-            "versions": self.versions,
-            "tools": self.tools,
-            "events": self.events,
-            "episodes": self.episodes,
-            "differences": [one.to_json() for one in self.differences],
-        }
 
 
 def compare_stores(first: Store, second: Store, *, episodes: bool = True) -> Comparison:
@@ -228,25 +212,13 @@ class Copied:
     """The result of a copy.
 
     Attributes:
-        held: What the target held before.
         copied: What was written to it now.
-        compared: What was compared afterwards. The target may end before the source.
-        is_behind: Whether the source got more meanwhile; copying again brings it.
+        compared: What was compared afterwards. The target may end before the source, which then got
+            more meanwhile; copying again brings it.
     """
 
-    held: Amount
     copied: Amount
     compared: Comparison
-    is_behind: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as a JSON object."""
-        return {
-            "held": asdict(self.held),
-            "copied": asdict(self.copied),
-            "compared": self.compared.to_json(),
-            "is_behind": self.is_behind,
-        }
 
 
 def copy_store(source: Store, target: Store, *, episodes: bool = True) -> Copied:
@@ -259,7 +231,7 @@ def copy_store(source: Store, target: Store, *, episodes: bool = True) -> Copied
     copy that was interrupted anywhere is ended by running it again, and one that is run now and
     then keeps the target up to date. Nothing in the target is ever changed.
 
-    What is written to the source meanwhile stays for the next time, see ``Copied.is_behind``.
+    What is written to the source meanwhile stays for the next time.
 
     Args:
         source: Where to read.
@@ -297,10 +269,9 @@ def copy_store(source: Store, target: Store, *, episodes: bool = True) -> Copied
     for difference in before.differences:
         if difference.ended != "second":
             raise StoreError(_parted(difference))
-    held = Amount(versions=before.versions, events=before.events, episodes=before.episodes)
-    events = source.events(after=held.events)
-    made = copy_library(source, target, events, after=held.versions)
-    kept = _copy_episodes(source, target, after=held.episodes) if episodes else 0
+    events = source.events(after=before.events)
+    made = copy_library(source, target, events, after=before.versions)
+    kept = _copy_episodes(source, target, after=before.episodes) if episodes else 0
     compared = compare_stores(source, target, episodes=episodes)
     wrong = [one for one in compared.differences if one.ended != "second"]
     if wrong:
@@ -308,12 +279,8 @@ def copy_store(source: Store, target: Store, *, episodes: bool = True) -> Copied
             f"what was copied is not the same afterwards: {wrong[0]}. Somebody else "
             "writes to the target, or one of the two stores is damaged: 'agentkit check'"
         )
-    return Copied(
-        held=held,
-        copied=Amount(versions=made, events=len(events), episodes=kept),
-        compared=compared,
-        is_behind=not compared.is_equal,
-    )
+    copied = Amount(versions=made, events=len(events), episodes=kept)
+    return Copied(copied=copied, compared=compared)
 
 
 def copy_library(

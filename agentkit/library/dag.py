@@ -100,18 +100,6 @@ class Dag:
         """The tools that are composites."""
         return self._bodies.keys()
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Dag):
-            return NotImplemented
-        return (
-            self._bodies == other._bodies
-            and self._children == other._children
-            and self._parents == other._parents
-            and self._depths == other._depths
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # compared by content, too large to hash
-
     def __repr__(self) -> str:
         return f"Dag({len(self._children)} tools, {len(self._bodies)} composites)"
 
@@ -213,8 +201,7 @@ class Dag:
         program = composites.program_from_json(
             self._bodies[name], name=name, limits=composites.READING_LIMITS
         )
-        path = composites.shortest_path(program, lambda child: self._ways[child][0])
-        children = tuple(call.child for call in path)
+        children = composites.shortest_path(program, lambda child: self._ways[child][0])
         return max(1, sum(self._ways[child][0] for child in children)), children
 
     def why_unknown(self, name: str) -> str:

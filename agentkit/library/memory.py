@@ -198,12 +198,6 @@ class MemoryStore:
             self._check_open()
             return _volume(tuple(self._episodes.values()))
 
-    def prunable(self, retention: Retention) -> EpisodeVolume:
-        """The size of what ``prune`` would delete."""
-        with self._lock:
-            self._check_open()
-            return _volume(self._breaking(retention))
-
     def prune(self, retention: Retention) -> EpisodeVolume:
         """Delete the episodes that break ``retention``; see ``Pruning.prune``."""
         with self._lock:

@@ -197,7 +197,7 @@ def library_faults(
 
     Args:
         library: The library.
-        names: The tools to look at; None for all. Primitives among them have nothing to find.
+        names: The tools to look at; None for all.
 
     Returns:
         Circles first, then tools in the order of the library; each fault once.
@@ -211,8 +211,7 @@ def library_faults(
     found = [fault for fault in _cycles(library) if names is None or fault.tool in selected]
     for name in selected:
         definition = library[name].definition
-        if definition.is_composite:
-            found += _composite(library, definition)
+        found += (_composite if definition.is_composite else _pins)(library, definition)
     return tuple(dict.fromkeys(found))
 
 

@@ -301,10 +301,6 @@ class Pruning(Protocol):
         """Delete the episodes that break ``retention``, and say how much that was."""
         ...
 
-    def prunable(self, retention: Retention) -> EpisodeVolume:
-        """The size of what ``prune`` would delete now; nothing is deleted."""
-        ...
-
     def volume(self) -> EpisodeVolume:
         """The size of the stored episodes."""
         ...
@@ -312,16 +308,20 @@ class Pruning(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreFault:
-    """Something in a store that is not as it was written.
+    """Something in a store that is not as it should be.
 
     Attributes:
-        place: Where: a file, a table, a key, a tool's name.
-        message: What is wrong there, and what to do.
-        is_note: Whether it is worth to know and no damage, such as an edit that waits.
+        place: Where: a file, a table, a key, a version, an event, a tool's name.
+        message: What is wrong there, or what waits.
+        advice: What to do, a command where there is one.
+        code: What kind of thing it is; ``damage`` for what is not as it was written.
+        is_note: Whether it is worth to know and no fault, such as an edit that waits.
     """
 
     place: str
     message: str
+    advice: str = ""
+    code: str = "damage"
     is_note: bool = False
 
 
@@ -335,7 +335,7 @@ class Checkable(Protocol):
 
 
 _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
-_CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
+_CAPABILITIES_OF_EPISODES = ("append_many", "prune", "volume")
 
 
 class ForwardingStore(ABC):

@@ -22,4 +22,5 @@ from .openai_compatible import (
 from .prices import Price as Price, limit_price as limit_price
 from .prompt_format import render_calls as render_calls
 from .prompted import PromptedModel as PromptedModel
+from .responses import openai_responses_model as openai_responses_model
 from .retries import RetryPolicy as RetryPolicy

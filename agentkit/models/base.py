@@ -25,6 +25,11 @@ from agentkit.messages import (
 )
 from agentkit.tools.definition import ToolDefinition
 
+SEARCH_TOOL = "search_tools"
+"""The tool by which a model searches for further tools. Where code of one's own is a tool of this
+name, there is no search; a tool from elsewhere that is called so takes nobody's place, and is not
+offered where there is search."""
+
 ToolChoice = Literal["auto", "none", "required"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknown"]
 
@@ -80,7 +85,10 @@ class ModelRequest:
             ``input_examples`` by Anthropic, as lines of the description by all others.
         searched: By the id of a call among the messages that searched for tools, the names of the
             ``tools`` that it added to those that were offered at first. Models of Anthropic get
-            them by reference, so that the prompt cache stays.
+            them by reference, those of OpenAI's Responses API in the result of the search, so that
+            the prompt cache stays.
+        searchable: What the tool ``search_tools`` among ``tools`` searches; empty for no search.
+            Keep the tuple object, as that of ``tools``.
     """
 
     messages: tuple[Message, ...]
@@ -90,6 +98,7 @@ class ModelRequest:
     settings: ModelSettings = field(default_factory=ModelSettings)
     examples: int = 0
     searched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    searchable: tuple[ToolDefinition, ...] = ()
 
 
 def described_tool(definition: ToolDefinition, examples: int = 0) -> str:
@@ -245,6 +254,7 @@ _BUILT_IN = {
     "litellm": "agentkit.models.litellm:litellm_model",
     "openai": "agentkit.models.openai_compatible:openai_model",
     "openai-compatible": "agentkit.models.openai_compatible:own_server_model",
+    "openai-responses": "agentkit.models.responses:openai_responses_model",
 }
 
 _KNOWN_PLUGINS = {"local": "agentkit-local"}
@@ -256,6 +266,7 @@ def resolve_model(model: ChatModel | str) -> ChatModel:
     Names are ``scheme:rest``:
 
     * ``openai:gpt-4o-mini``, ``anthropic:claude-sonnet-5-5``: hosted models, without an SDK;
+    * ``openai-responses:gpt-5.6``: a model behind OpenAI's Responses API, without an SDK;
     * ``litellm:provider/model``: every provider that litellm knows, an extra of agentkit;
     * ``openai-compatible:MODEL@URL``: any server that speaks chat completions, without an SDK;
     * ``local:smollm2-135m``, ``local:/path/to.gguf``: in this process, through ``agentkit-local``;

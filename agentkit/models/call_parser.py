@@ -196,7 +196,7 @@ class _Scan:
     def _named(self, name: str, values: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Positional arguments by name: they take the free parameters in order."""
         tool = self.tools.get(name)
-        parameters = list(tool.signature.properties) if tool else []
+        parameters = list(tool.known_signature.properties) if tool else []
         if len(values) == 1 and isinstance(values[0], dict) and values[0].keys() <= set(parameters):
             return values[0]
         free = [parameter for parameter in parameters if parameter not in keywords]

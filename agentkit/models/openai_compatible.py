@@ -31,7 +31,7 @@ from agentkit.models.transport import TransportName, open_transport, place
 if TYPE_CHECKING:
     import httpx
 
-_OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
 _OPENAI_HOST = "api.openai.com"
 _BARE_HOST = re.compile(r".+@((localhost|[\w.-]+:\d+)(/.*)?)")
 _HEARS = re.compile(r"\baudio\b")
@@ -93,9 +93,9 @@ class OpenAICompatibleModel(HttpModel):
         max_tokens_field: MaxTokensField | None = None,
         accepts: AbstractSet[str] | Callable[[], AbstractSet[str]] | None = None,
     ) -> None:
-        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
-        url, is_openai = _endpoint_url(base_url)
-        endpoint = _endpoint(model, url, api_key, is_openai=is_openai)
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        url, is_openai = endpoint_url(base_url, "/chat/completions")
+        endpoint = api_endpoint(model, url, api_key, is_openai=is_openai)
         own_field: MaxTokensField = "max_completion_tokens" if is_openai else "max_tokens"
         encoder = RequestEncoder(model, max_tokens_field=max_tokens_field or own_field)
 
@@ -116,7 +116,7 @@ class OpenAICompatibleModel(HttpModel):
             headers=api_headers(endpoint.api_key, headers or {}),
             transport=open_transport(transport, client, url=url),
             prices=prices,
-            accepts=partial(_accepted, model, is_openai) if accepts is None else accepts,
+            accepts=partial(media_by_name, model, is_openai) if accepts is None else accepts,
             retry=retry,
             timeout_seconds=timeout_seconds,
         )
@@ -126,20 +126,24 @@ class OpenAICompatibleModel(HttpModel):
         return f"{type(self).__name__}({self._name!r}, base_url={base!r})"
 
 
-def _endpoint_url(base_url: str) -> tuple[str, bool]:
-    """The URL to post to, its query kept (Azure's api-version), and whether it is OpenAI's."""
+def endpoint_url(base_url: str, path: str) -> tuple[str, bool]:
+    """The URL to post to, its query kept (Azure's api-version), and whether it is OpenAI's.
+
+    Raises:
+        UsageError: It is not an http(s) URL.
+    """
     parts = urlsplit(base_url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(
             f"base_url={base_url!r} is not an http(s) URL; give something like "
             "'http://localhost:8080/v1'"
         )
-    path = f"{parts.path.rstrip('/')}/chat/completions"
-    url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    whole = f"{parts.path.rstrip('/')}{path}"
+    url = urlunsplit((parts.scheme, parts.netloc, whole, parts.query, ""))
     return url, parts.hostname == _OPENAI_HOST
 
 
-def _accepted(model: str, is_openai: bool = True) -> AbstractSet[str]:  # noqa: FBT001, FBT002
+def media_by_name(model: str, is_openai: bool = True) -> AbstractSet[str]:  # noqa: FBT001, FBT002
     """What a model accepts beside text, by its name."""
     listed = listed_media(model)
     if listed is not None:
@@ -149,7 +153,12 @@ def _accepted(model: str, is_openai: bool = True) -> AbstractSet[str]:  # noqa: 
     return SPEECH if _HEARS.search(model) else IMAGES | DOCUMENTS
 
 
-def _endpoint(model: str, url: str, api_key: str | None, *, is_openai: bool) -> Endpoint:
+def api_endpoint(model: str, url: str, api_key: str | None, *, is_openai: bool) -> Endpoint:
+    """The endpoint for error messages, with the key: that given, or ``OPENAI_API_KEY``.
+
+    Raises:
+        UsageError: OpenAI itself is meant and there is no key.
+    """
     source = "the api_key that was passed to the model"
     if api_key is None:
         api_key, source = os.environ.get("OPENAI_API_KEY"), "the variable OPENAI_API_KEY"
@@ -190,14 +199,18 @@ def openai_model(model: str, *, retry: RetryPolicy = DEFAULT_RETRY) -> OpenAICom
     """
     if not os.environ.get("OPENAI_API_KEY"):
         raise UsageError(f"no API key for {f'openai:{model}'!r}: set OPENAI_API_KEY")
+    return OpenAICompatibleModel(
+        model, headers=account_headers(), retry=retry, accepts=partial(media_by_name, model)
+    )
+
+
+def account_headers() -> dict[str, str]:
+    """The organisation and the project at OpenAI, as far as variables name them."""
     chosen = {
         "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID"),
         "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
     }
-    headers = {name: value for name, value in chosen.items() if value}
-    return OpenAICompatibleModel(
-        model, headers=headers, retry=retry, accepts=partial(_accepted, model)
-    )
+    return {name: value for name, value in chosen.items() if value}
 
 
 def own_server_model(rest: str) -> OpenAICompatibleModel:
@@ -209,9 +222,17 @@ def own_server_model(rest: str) -> OpenAICompatibleModel:
     Raises:
         UsageError: The URL is not one, or OpenAI itself is meant and there is no key.
     """
+    model, url = name_and_url(rest)
+    return OpenAICompatibleModel(model, base_url=url)
+
+
+def name_and_url(rest: str) -> tuple[str, str | None]:
+    """The two parts of ``qwen3@http://localhost:8080/v1``; None for a URL that is not given.
+
+    Raises:
+        UsageError: What follows ``@`` is an address without a scheme.
+    """
     match = _NAME_AT_URL.fullmatch(rest)
     if match is None and (bare := _BARE_HOST.fullmatch(rest)):
         raise UsageError(f"the model's address needs a scheme: write @http://{bare[1]}")
-    if match is None:
-        return OpenAICompatibleModel(rest)
-    return OpenAICompatibleModel(match["model"], base_url=match["url"])
+    return (rest, None) if match is None else (match["model"], match["url"])

@@ -27,6 +27,7 @@ _ADVICE = {400: _REFUSED, 404: _NOT_FOUND, 413: _REFUSED, 422: _REFUSED} | dict.
     (402, 408, 409, 425, 429), _LIMITED
 )
 
+_FAILED = ("error", "response.failed")
 _STATUS_OF_CODE = {
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,
@@ -114,6 +115,9 @@ def embedded_error(
     and 500 otherwise.
     """
     error = answer.get("error")
+    if not error and answer.get("type") in _FAILED:  # of the Responses API
+        ended = answer.get("response")
+        error = ended.get("error") if isinstance(ended, dict) else answer
     if not error:
         return None
     codes = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()

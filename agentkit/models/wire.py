@@ -36,7 +36,7 @@ _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_LENGTH = 8
 _SHOWN = 200
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_RESERVED = frozenset({"model", "messages", "system", "tools", "stream"})
+_RESERVED = frozenset({"model", "messages", "input", "system", "tools", "stream"})
 """Fields that adapters write themselves, in any of the protocols."""
 _STRICT_KEYWORDS = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}

@@ -49,7 +49,7 @@ def card(definition: ToolDefinition) -> str:
         >>> card(area)
         'area(base: number, ...) -> number  # The area of a triangle.'
     """
-    signature = definition.signature
+    signature = definition.known_signature
     required = set(signature.required)
     parameters = [
         f"{name}: {type_text(schema)}"

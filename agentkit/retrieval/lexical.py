@@ -291,7 +291,7 @@ def field_texts(definition: ToolDefinition) -> tuple[str, str, str, str]:
     """
     names: list[str] = []
     texts: list[str] = list(definition.description.parameters.values())
-    for name, schema in _parameters(definition.signature.parameters):
+    for name, schema in _parameters(definition.known_signature.parameters):
         names.append(name)
         texts.extend(str(value) for value in schema.get("enum") or ())
     description = " ".join((definition.text, *definition.description.tags))

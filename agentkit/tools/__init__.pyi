@@ -24,6 +24,7 @@ from .rules.records import (
     OneOf as OneOf,
     Requires as Requires,
     Rule as Rule,
+    Takes as Takes,
     rule_from_json as rule_from_json,
     rule_to_json as rule_to_json,
 )

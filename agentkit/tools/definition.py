@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from types import UnionType
@@ -30,9 +30,10 @@ from agentkit.tools.schema import (
 if TYPE_CHECKING:
     from agentkit.tools.rules.records import Rule
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Newest version of the JSON form of a definition. Each is written in the oldest version that holds
-all of it, so that what needs nothing new keeps its JSON and its digest: 2 has learned rules."""
+all of it, so that what needs nothing new keeps its JSON and its digest: 2 has learned rules, 4
+discovered parameters."""
 
 EffectName = Literal["reads", "writes", "destructive", "idempotent", "open_world"]
 
@@ -325,15 +326,30 @@ class ToolDefinition:
 
         Calls are held to ``signature.parameters``, the contract; this is never wider.
         """
-        described = attach_descriptions(self.signature.parameters, self.description.parameters)
+        described = attach_descriptions(
+            self.known_signature.parameters, self.description.parameters
+        )
         rules = self.specification.rules
         return learned.narrowed_schema(described, rules) if rules else described
 
+    @cached_property
+    def known_signature(self) -> Signature:
+        """The contract with the parameters that were discovered, without words and other rules."""
+        rules = [rule for rule in self.specification.rules if getattr(rule, "kind", "") == "takes"]
+        if not rules:
+            return self.signature
+        parameters = learned.narrowed_schema(self.signature.parameters, rules)
+        return replace(self.signature, parameters=parameters)
+
     @property
     def text(self) -> str:
-        """The summary, the usage rules and the learned rules in words, as a model reads them."""
+        """The summary, the usage rules and the learned rules in words, as a model reads them.
+
+        Discovered parameters are left out: the schema says all of them.
+        """
         words = [self.description.summary, *self.description.usage_rules]
-        words += [learned.rule_sentence(rule) for rule in self.specification.rules]
+        rules = (rule for rule in self.specification.rules if getattr(rule, "kind", "") != "takes")
+        words += [learned.rule_sentence(rule) for rule in rules]
         return "\n".join(words).strip()
 
     def shown_examples(self, most: int) -> tuple[JsonObject, ...]:
@@ -361,6 +377,8 @@ class ToolDefinition:
     def _format(self) -> int:
         """The oldest format that says all of it, so that digests stay what they were."""
         rules = self.specification.rules
+        if any(getattr(rule, "kind", "") == "takes" for rule in rules):
+            return 4
         if any(getattr(rule, "measure", "value") != "value" for rule in rules):
             return 3
         return 2 if rules else 1

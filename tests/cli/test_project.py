@@ -244,9 +244,6 @@ def test_changed_and_missing_children_are_found(invoke, shop, keep):
     assert "'gross_total' was made for 'mul'" in result.stdout
     assert "agentkit log --tool mul" in " ".join(result.stdout.split())
     assert result.stdout.endswith("\n2 faults\n")
-    assert faults(invoke, "bill") == [("bill", "missing_child")]
-    drawn = invoke("tools", "graph").stdout
-    assert '["sub"]:::missing' in drawn
 
 
 @pytest.fixture
@@ -288,7 +285,7 @@ def test_a_store_that_everybody_can_read(invoke, checked_project):
     """Open files are named with the command that closes them."""
     (checked_project / ".agentkit").chmod(0o755)
     one = found(invoke)["readable"]
-    assert (one["severity"], one["advice"]) == ("warning", f"chmod o= {one['place']}")
+    assert one["advice"] == f"chmod o= {one['place']}"
     assert invoke("check").exit_code == 1
     (checked_project / ".agentkit").chmod(0o750)
     assert invoke("check").exit_code == 0
@@ -301,7 +298,6 @@ def test_keys_in_files_of_the_project(invoke, checked_project):
         file.write(f"\nKEY = {key!r}\n")
     one = found(invoke)["key"]
     assert one["place"].startswith("tools.py:") or "/tools.py:" in one["place"]
-    assert one["severity"] == "error"
     assert key not in invoke("check").stdout
 
 
@@ -313,7 +309,7 @@ def test_a_server_that_nobody_approved(invoke, checked_project):
         replace(tool, signature=replace(tool.signature, effects=Effects(writes=False))),
     )
     one = found(invoke)["server"]
-    assert (one["place"], one["severity"]) == ("https://mcp.example", "warning")
+    assert (one["place"], one["is_note"]) == ("https://mcp.example", False)
     assert "lookup" in one["message"]
     put(checked_project, author="person")
     assert "server" in found(invoke)
@@ -330,7 +326,7 @@ def test_tools_from_outside_that_write_unasked(invoke, checked_project):
         tool = ToolDefinition(name=name, origin=Origin(kind="openapi", reference="pets.yaml"))
         put(checked_project, replace(tool, signature=replace(tool.signature, effects=declared)))
     one = found(invoke)["unasked"]
-    assert (one["severity"], "model calls wild from outside" in one["message"]) == ("note", True)
+    assert (one["is_note"], "model calls wild from outside" in one["message"]) == (True, True)
     assert invoke("check").exit_code == 0
 
 

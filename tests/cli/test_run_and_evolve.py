@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import replace
 from itertools import combinations
 
@@ -246,9 +245,9 @@ def test_what_the_model_could_not_answer_is_told(evaluate, script):
 def test_two_runs_are_compared(evaluate, invoke, script, tmp_path):
     """The comparison pairs the tasks, says which were gained and lost, and can be a page."""
     script("4", "16", "0")
-    assert "--compare" not in evaluate("--run", "before").stderr
+    evaluate("--run", "before")
     script("4", "15", "1024")
-    assert "agentkit eval --compare before after" in evaluate("--run", "after").stderr
+    evaluate("--run", "after")
     result = invoke("eval", "--compare", "before", "after")
     assert result.exit_code == 0, result.stderr
     assert "before" in result.stdout
@@ -428,18 +427,9 @@ def open_reader(name):
 
 
 @pytest.fixture
-def reader(invoke, tmp_path, monkeypatch):
+def reader(invoke, plug_in):
     """The double as a plugin."""
-    info = tmp_path / "plugins" / "agentkit_reader-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "agentkit_reader.py").write_text(READER)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-reader\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[agentkit.models]\nreader = agentkit_reader:open_reader\n"
-    )
-    monkeypatch.syspath_prepend(str(info.parent))
-    yield
-    sys.modules.pop("agentkit_reader", None)
+    plug_in("agentkit_reader", READER, "[agentkit.models]\nreader = agentkit_reader:open_reader\n")
 
 
 @pytest.mark.usefixtures("reader")

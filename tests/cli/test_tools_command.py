@@ -17,17 +17,12 @@ from support.histories import HistoryStep, all_told, write_history
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites import compose
 from agentkit.interop.mcp import McpServer, approved_in
-from agentkit.library import LibraryChange
 from agentkit.tools.definition import Effects, Specification
 from agentkit.tools.rules import CallBefore
 
 READS = Effects.of(["reads"])
 OUTSIDE = Effects.of(["reads", "open_world"])
-TEXT = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 @pytest.fixture
@@ -498,7 +493,7 @@ def test_a_catalogue_is_examined(play, tmp_path):
     for name, tool in (("sick", SICK), ("healthy", HEALTHY)):
         (tmp_path / f"{name}.json").write_text(json.dumps({"tools": [tool]}))
     play(
-        ("tools doctor sick.json", 0, "1 tool, ", "errors refused_root", "warnings"),
+        ("tools doctor sick.json", 0, "1 tool, ", "refused_root error"),
         ("tools doctor sick.json --check refused_root", 0, "why: ", "do: ", "find_city"),
         ("tools doctor sick.json --exit-code", 1),
         ("tools doctor healthy.json --exit-code", 0),
@@ -507,7 +502,7 @@ def test_a_catalogue_is_examined(play, tmp_path):
 
 
 def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path):
-    """Its text says what happens; a dry run writes nothing; problems come with a caret."""
+    """Its text says what happens; problems come with a caret."""
     (tmp_path / "calculator.py").write_text(TOOLS)
     twin = TOTAL.replace("order_total", "bill").replace("price", "each")
     texts = {
@@ -521,8 +516,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
     typed = "tools add --tools calculator.py --composite"
     play(
         ("tools add calculator.py", 0, "2 added; library version 1"),
-        (f"{typed} wrong.py --dry-run", 1, "rejected"),
-        (f"{typed} order.py --dry-run", 0, "dry run: order_total added"),
+        (f"{typed} wrong.py", 1, "rejected"),
         ("tools show order_total", 2, "order_total"),
         (f"{typed} order.py", 0, "order_total added: library version 2, depth 1, saves 1 call"),
         ("log --tool order_total", 0, "compose order.py"),
@@ -535,23 +529,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
     play(
         ("tools show order_total", 0, "depth 1", "saves 1 call", "calls add", "def order_total("),
         ("tools show add", 0, "used by order_total"),
-        ("tools graph", 0, "flowchart TD", 'n0["order_total"]', "n0 --> n1"),
-        ("tools graph add", 0, 'n0(["add"])'),
     )
-    drawn = as_json("tools", "graph", "order_total")
-    assert drawn["edges"][0] == {"parent": "order_total", "child": "add"}
-
-
-def test_names_can_not_break_out_of_a_label(invoke, store_url):
-    """Quotes, brackets, backslashes and markup in a name are text in Mermaid."""
-    name = 'a"]; b --> c <img src=x> \\" \\N &amp; `#`'
-    with closing(open_store(store_url)) as store:
-        change = LibraryChange(proposal_id="p", upserts=(ToolDefinition(name=name),))
-        store.commit(change, expected_version=0)
-    label = re.search(r'n0\(\["(.*)"\]\)', invoke("tools", "graph", name).stdout)[1]
-    plain = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), label)
-    assert plain.replace(" ", "") == name.replace(" ", "")
-    assert not set('"<>`') & set(label)
 
 
 def test_a_store_is_copied_compared_and_checked(play, invoke, store_url, tmp_path):
@@ -622,19 +600,14 @@ def install(name, progress):
 """
 
 
-def test_weights_are_installed_and_listed(play, as_json, tmp_path, monkeypatch):
+def test_weights_are_installed_and_listed(play, as_json, tmp_path, plug_in):
     """Install prints the path, and the list says what is there."""
-    info = tmp_path / "site" / "tiny_weights-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "tiny_weights.py").write_text(WEIGHTS)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[agentkit.weights]\na-tiny = tiny_weights\n")
-    monkeypatch.syspath_prepend(str(info.parent))
+    plug_in("tiny_weights", WEIGHTS, "[agentkit.weights]\na-tiny = tiny_weights\n")
     path = str(tmp_path / "cache" / "tiny.gguf")
     assert {row["name"]: row["path"] for row in as_json("models")}["tiny"] is None
     play(
         ("models install tiny", 0, "100%", path),
-        ("models install tny", 2, "no weights are named 'tny'", "Did you mean 'tiny'?"),
-        ("models", 0, "tiny 2 MIT Small."),
+        ("models install tny", 2, "no weights are named 'tny'"),
+        ("models", 0, "tiny 2 MIT ", "Small."),
     )
     assert as_json("models")[0]["path"] == path

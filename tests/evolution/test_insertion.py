@@ -555,16 +555,6 @@ def test_data_that_can_not_be_kept_is_refused(manager, changed):
     assert manager.refresh().digest == before
 
 
-def test_a_new_definition_is_held_to_the_style_of_programs(manager):
-    """A definition whose program has a constant condition comes in no more than its text would."""
-    sound = manager.preview(with_body("return add(x, sub(x, 1))")).definition
-    lines = (
-        "def f(x):\n    if len([1]) > 0:\n        return add(a=x, b=sub(a=x, b=1))\n    return x\n"
-    )
-    outcome = manager.insert(replace(sound, body={"format": 2, "source": lines}))
-    assert outcome.failed[0].code == "constant_condition"
-
-
 # --- What counts as the same tool, and what does not ---------------------------------------------
 
 

@@ -9,6 +9,7 @@ a file (``pyyaml==6.0``) and the file in ``PIP_CONSTRAINT``.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDER = Path(__file__).with_name("calls")
-EXTRAS = sorted(path.stem.removeprefix("with_") for path in FOLDER.glob("with_*.py"))
-BESIDE = {"otel": ("opentelemetry-sdk", "otel_beside_an_sdk.py")}
-"""What is installed beside an extra after its call, and the script that then makes another."""
+CALLS = Path(__file__).with_name("calls.py")
+EXTRAS = sorted(re.findall(r"^def with_(\w+)", CALLS.read_text(encoding="utf-8"), re.MULTILINE))
+BESIDE = {"otel": ("opentelemetry-sdk", "otel_beside_an_sdk")}
+"""What is installed beside an extra after its call, and what then makes another."""
 
 _PIP = ("-m", "pip", "--disable-pip-version-check", "-qq")
 _LONGEST_SECONDS = 300.0
@@ -40,10 +41,10 @@ class Environment:
         """Install one more."""
         subprocess.run([self._python, *_PIP, "install", requirement], check=True)
 
-    def run(self, script: str) -> subprocess.CompletedProcess[str]:
-        """Run one of the scripts to its end."""
+    def run(self, call: str) -> subprocess.CompletedProcess[str]:
+        """Make one of the calls."""
         return subprocess.run(
-            [self._python, "-W", "ignore", FOLDER / script],
+            [self._python, "-W", "ignore", CALLS, call],
             cwd=self._folder,
             capture_output=True,
             text=True,
@@ -63,24 +64,24 @@ def built(folder: Path) -> Path:
 def works(folder: Path, wheel: Path, extra: str) -> bool:
     """Whether the calls through an extra work where nothing else is; says what they did."""
     fresh = Environment(folder, f"{wheel}[{extra}]")
-    is_well = ran_well(fresh, f"with_{extra}.py")
+    is_well = ran_well(fresh, f"with_{extra}")
     if extra in BESIDE:
-        requirement, script = BESIDE[extra]
+        requirement, call = BESIDE[extra]
         fresh.install(requirement)
-        is_well &= ran_well(fresh, script)
+        is_well &= ran_well(fresh, call)
     return is_well
 
 
-def ran_well(environment: Environment, script: str) -> bool:
-    """Whether a script came to its end; shows what it said."""
-    made = environment.run(script)
+def ran_well(environment: Environment, call: str) -> bool:
+    """Whether a call came to its end; shows what it said."""
+    made = environment.run(call)
     print(made.stdout if made.returncode == 0 else made.stderr, end="", flush=True)
     return made.returncode == 0
 
 
 def names_itself(core: Environment, extra: str) -> bool:
     """Whether the call ends by naming the extra that it lacks; says how it ended."""
-    made = core.run(f"with_{extra}.py")
+    made = core.run(f"with_{extra}")
     last = (made.stderr.strip() or "no error").splitlines()[-1]
     print(last, flush=True)
     return made.returncode != 0 and last.endswith(f'pip install "agentkit-evolve[{extra}]"')

@@ -1,13 +1,14 @@
 """An extra brings all that a tool call needs, seen without installing anything.
 
 In a fresh process, every distribution that an extra does not bring is hidden; then the extra's
-script in ``calls`` makes a tool call. ``make test-extras`` runs the same scripts in environments
+function in ``calls.py`` makes a tool call. ``make test-extras`` runs the same scripts in environments
 that are really fresh.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.long  # starts a pytest of its own for each
 
 packaging = pytest.importorskip("packaging.requirements")
 
-CALLS = Path(__file__).with_name("calls")
-EXTRAS = sorted(path.stem.removeprefix("with_") for path in CALLS.glob("with_*.py"))
+CALLS = Path(__file__).with_name("calls.py")
+EXTRAS = sorted(re.findall(r"^def with_(\w+)", CALLS.read_text(encoding="utf-8"), re.MULTILINE))
 OURS = {"bench", "dev", "docs"}
 """Extras for who works on agentkit."""
 
@@ -99,14 +100,14 @@ def owners():
 
 @pytest.fixture
 def run(owners, tmp_path):
-    """Runs a script of ``calls`` where nothing can be imported but what some extras bring."""
+    """Makes a call of ``calls.py`` where nothing can be imported but what some extras bring."""
     (tmp_path / "sitecustomize.py").write_text(HIDE)
 
-    def run(script: str, kept: set[str]) -> subprocess.CompletedProcess[str]:
+    def run(call: str, kept: set[str]) -> subprocess.CompletedProcess[str]:
         hidden = sorted(module for module, names in owners.items() if not names & kept)
         path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
         return subprocess.run(
-            [sys.executable, "-W", "ignore", CALLS / script],
+            [sys.executable, "-W", "ignore", CALLS, call],
             env={**os.environ, "PYTHONPATH": path, "HIDDEN": ",".join(hidden)},
             cwd=tmp_path,
             capture_output=True,
@@ -129,14 +130,14 @@ def test_a_tool_call_with_nothing_else_installed(run, extra) -> None:
     """What the extra does not bring cannot be imported, and the call is made all the same."""
     if not is_installed(extra):
         pytest.skip(f"the extra {extra} is not installed")
-    made = run(f"with_{extra}.py", brought(extra))
+    made = run(f"with_{extra}", brought(extra))
     assert made.returncode == 0, made.stderr[-2000:]
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_error_without_an_extra_names_it(run, extra) -> None:
     """Who lacks an extra reads in the last line what to type."""
-    made = run(f"with_{extra}.py", brought(""))
+    made = run(f"with_{extra}", brought(""))
     assert made.returncode != 0
     assert made.stderr.strip().endswith(f'Run: pip install "agentkit-evolve[{extra}]"')
 
@@ -144,7 +145,7 @@ def test_the_error_without_an_extra_names_it(run, extra) -> None:
 def test_a_tool_call_is_a_span_where_an_sdk_is(run) -> None:
     """The application's SDK gets the spans of who installed the API alone."""
     pytest.importorskip("opentelemetry.sdk")
-    made = run("otel_beside_an_sdk.py", brought("otel", "opentelemetry-sdk"))
+    made = run("otel_beside_an_sdk", brought("otel", "opentelemetry-sdk"))
     assert made.returncode == 0, made.stderr[-2000:]
 
 

@@ -1,18 +1,26 @@
-"""Writers side by side, writers that are killed, servers that restart."""
+"""Writers side by side and killed, servers that restart, connections that are cut."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from support.cost import fault_runs
+from support.cost import fault_runs, fault_seconds
+from support.local_server import LocalServer
 from support.store_killer import kill_writers
-from support.store_race import race_faults, run_race
+from support.store_race import Racer, race_faults, run_race
+from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
+from agentkit.errors import StoreUnavailableError
+from agentkit.library import Replica
 
 pytestmark = pytest.mark.faults
 
@@ -67,3 +75,161 @@ def test_a_restart_under_load_loses_nothing(served_store, way):
     with closing(open_store(served_store.url)) as store:
         assert race_faults(store, 75 * restarts) == ()
     assert report.proposals == 75 * restarts
+
+
+class Writer(threading.Thread):
+    """Offers one proposal after the other until it is told to stop."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+        self._over = threading.Event()
+        self.made = 0
+        self.unavailable = 0
+
+    def run(self) -> None:
+        """Offer, again where the store is away."""
+        with closing(open_store(self._url)) as store:
+            racer = Racer(store, patience_seconds=120)
+            while not self._over.is_set():
+                racer.offer(self.made)
+                self.made += 1
+                self.unavailable = racer.answers["unavailable"]
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more are made."""
+        wanted = self.made + more
+        while self.made < wanted:
+            assert self.is_alive()
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Let it finish the proposal at hand."""
+        self._over.set()
+        self.join()
+
+
+def test_a_network_that_is_cut_and_mended_loses_nothing(served_store, proxy, url_through):
+    """A writer goes on after the silence, and each of its proposals was made once."""
+    writer = Writer(url_through)
+    writer.start()
+    for _ in range(2):
+        writer.wait_for(5)
+        proxy.cut()
+        time.sleep(fault_seconds(0.5, 30.0))
+        proxy.mend()
+    writer.wait_for(5)
+    writer.stop()
+    with closing(open_store(served_store.url)) as store:
+        assert race_faults(store, writer.made) == ()
+
+
+def test_connections_that_break_lose_nothing(served_store, proxy, url_through):
+    """A writer whose connections are reset again and again makes each proposal once."""
+    writer = Writer(url_through)
+    writer.start()
+    for _ in range(10):
+        writer.wait_for(2)
+        proxy.reset()
+    writer.wait_for(5)
+    writer.stop()
+    with closing(open_store(served_store.url)) as store:
+        assert race_faults(store, writer.made) == ()
+
+
+def test_a_reader_is_told_and_recovers(served_store, proxy, url_through):
+    """A store whose connections break says that it is unavailable or answers, never wrongly."""
+    with closing(open_store(served_store.url)) as near, closing(open_store(url_through)) as far:
+        racer = Racer(near)
+        for number in range(10):
+            racer.offer(number)
+            proxy.reset()
+            for _ in range(20):
+                try:
+                    assert far.load().version == number + 1
+                    assert len(far.events()) == number + 1
+                except StoreUnavailableError:
+                    continue
+                break
+            else:
+                pytest.fail("the store did not come back")
+
+
+SERVE = """
+import sys
+from agentkit import open_store
+from agentkit.server import serve
+from agentkit.server.library import create_library_app
+serve(create_library_app(open_store(sys.argv[1]), close_store=True), port=int(sys.argv[2]))
+"""
+
+
+class LibraryServer(LocalServer):
+    """The library of a store, served to other processes."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__()
+        self._store = store
+
+    def command(self):
+        return [sys.executable, "-c", SERVE, self._store, str(self.port)]
+
+    def answers(self):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+@pytest.fixture
+def served_url(tmp_path) -> str:
+    """The store behind the server, which commits go to."""
+    return f"sqlite:///{tmp_path / 'library.db'}"
+
+
+@pytest.fixture
+def server(served_url) -> Iterator[LocalServer]:
+    """The server of a store that is empty."""
+    open_store(served_url).close()
+    with LibraryServer(served_url) as server:
+        yield server
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Try again until it is so; the test's own time limit ends it."""
+    while not is_so():
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("fault", ["cut", "paused", "killed"])
+def test_a_reader_goes_on_with_what_it_has_and_catches_up(served_url, server, fault):
+    """While the server is away a replica keeps its last snapshot; then it has what came meanwhile."""
+    with (
+        TcpProxy(port=server.port) as proxy,
+        closing(open_store(served_url)) as writer,
+        closing(Replica(f"http://127.0.0.1:{proxy.port}?timeout=1", refresh_seconds=0.1)) as reader,
+    ):
+        racer = Racer(writer)
+        racer.offer(0)
+        assert reader.refresh().version == 1
+        begin = {"cut": proxy.cut, "paused": server.pause, "killed": server.kill}
+        end = {"cut": proxy.mend, "paused": server.resume, "killed": server.start}
+        begin[fault]()
+        racer.offer(1)
+        until_over = time.monotonic() + fault_seconds(1, 30)
+        while time.monotonic() < until_over:
+            assert reader.load().version == 1
+            time.sleep(0.1)
+        with pytest.raises(StoreUnavailableError):
+            open_and_load(f"http://127.0.0.1:{proxy.port}?timeout=1")
+        end[fault]()
+        until(lambda: reader.load().version == 2)
+        assert reader.load().digest == writer.load().digest
+        until(lambda: len(reader.events()) == 2)
+
+
+def open_and_load(url):
+    """What a reader without anything does first."""
+    with closing(open_store(url)) as store:
+        store.load()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from support.cost import check_cost, fuzzing
+from support.cost import EXAMPLES, check_cost, fuzzing
 from support.hostile import DOCUMENTS, LISTINGS, RULES, SCHEMAS, Foreign, calls, doubling, edited
 
 from agentkit import Library
@@ -35,6 +35,12 @@ from agentkit.tools import ToolDefinition
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import rule_from_json
 from agentkit.tools.validation import validate_arguments
+
+# A frozen interpreter hears no signal: a thread prints the stack and ends the process.
+pytestmark = [
+    pytest.mark.timeout(120 + EXAMPLES, method="thread"),
+    pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning"),
+]
 
 
 def defined(schema: Any) -> ToolDefinition:

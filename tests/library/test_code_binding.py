@@ -107,15 +107,14 @@ def test_a_contract_that_changed_in_code_wins_and_what_was_learned_is_carried_ov
     assert "deposit" in definition.signature.properties
     assert definition.specification.rules == (rule,)
     assert (definition.description.summary, definition.examples) == ("Offer a car loan.", (kept,))
-    assert not binding.waiting
     assert binding.notes == ("loan: the code adds deposit; a new revision keeps what was learned",)
     assert store.events()[-1].facts["operation"] == "bind"
     assert verify_library(store, store.events()) == ()
     assert bind_code(store, [newer])[1].revised == ()
 
 
-def test_words_that_code_and_library_changed_differently_wait_as_a_proposal(store):
-    """The code's sentence is shown with its new contract, the learned one waits."""
+def test_words_that_code_and_library_changed_differently_are_named(store):
+    """The code's sentence is shown with its new contract; history keeps the learned one."""
     bind_code(store, [loan])
     promote(store, summary="Offer a car loan.")
 
@@ -126,9 +125,9 @@ def test_words_that_code_and_library_changed_differently_wait_as_a_proposal(stor
 
     library, binding = bind_code(store, [newer])
     assert shown(library)[1] == "Offer a loan with a deposit."
-    record = ToolManager(store).ledger.proposals[binding.waiting["loan"]]
-    assert record.candidate.description.summary == "Offer a car loan."
-    assert record.proposal.base == library["loan"].definition.digest
+    assert store.events()[-1].facts["not_carried_over"] == {"loan": ["description.summary"]}
+    assert "description.summary" in binding.notes[0]
+    assert store.history("loan")[-2].definition.description.summary == "Offer a car loan."
 
 
 def test_a_rule_about_a_parameter_that_is_gone_is_named(store):

@@ -106,8 +106,7 @@ def test_a_store_carries_values_to_its_next_version(tmp_path, url):
 names = st.sampled_from("abcdefghij")
 steps = st.lists(
     st.one_of(
-        st.sets(names, max_size=4),
-        st.dictionaries(names, st.sampled_from(["x", "y"]), max_size=4),
+        st.sets(names, max_size=4), st.dictionaries(names, st.sampled_from(["x", "y"]), max_size=4)
     ),
     max_size=8,
 )
@@ -159,7 +158,7 @@ def poisoned(record):
 
 def test_an_older_line_of_a_directory_is_held_to_its_digest(tmp_path):
     """A change in the middle of the history is refused, by an open store and on opening."""
-    url = f"dir:{tmp_path / 'library'}?format=json"
+    url = f"dir:{tmp_path / 'library'}"
     filled(url)
     with closing(open_store(url)) as store:
         change = LibraryChange(proposal_id="second", upserts=tools(300, "Second."))
@@ -190,7 +189,7 @@ def told(store, change, **signing):
 @pytest.mark.parametrize("is_event_changed", [False, True])
 def test_the_newest_line_of_a_directory_is_believed_and_contradicted(tmp_path, is_event_changed):
     """No later line names its digest: its event contradicts it, or else the event's signature."""
-    url, key = f"dir:{tmp_path / 'library'}?format=json", base64.b64encode(b"k" * 32).decode()
+    url, key = f"dir:{tmp_path / 'library'}", base64.b64encode(b"k" * 32).decode()
     with closing(open_store(url)) as store:
         change = LibraryChange(proposal_id="first", upserts=tools(1))
         store.commit(told(store, change, signer=read_signer(key)), expected_version=0)

@@ -1,9 +1,11 @@
-"""A library is an immutable, ordered snapshot, binds code, can be rolled back, and is a DAG."""
+"""A library is an immutable, ordered snapshot, binds code, and is a DAG; ``open_store`` opens its store."""
 
 from __future__ import annotations
 
+import ast
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -12,30 +14,22 @@ from hypothesis import given, settings, strategies as st
 from agentkit import Agent, Library, Tool, ToolDefinition, open_store, tool
 from agentkit.composites import shortest_path
 from agentkit.composites.composite import program_to_json
-from agentkit.composites.language import (
-    Call,
-    ListLiteral,
-    Program,
-    Return,
-)
+from agentkit.composites.language import Program, child_call
 from agentkit.composites.parser import parse
 from agentkit.errors import (
     CompositeError,
     DuplicateToolError,
     LibraryError,
+    StoreError,
     ToolNotFoundError,
+    UnknownSchemeError,
+    UsageError,
 )
-from agentkit.library import LibraryChange
-from agentkit.library.dag import (
-    Dag,
-    ancestors,
-    depth,
-    descendants,
-    find_cycle,
-    flat_size,
-    in_order,
-)
+from agentkit.library import LibraryChange, Store
+from agentkit.library.dag import ancestors, depth, descendants, find_cycle, flat_size, in_order
+from agentkit.library.memory import MemoryStore
 from agentkit.library.merging import plan_import
+from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing import ScriptedModel
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ChildReference, Description, Origin, Signature
@@ -206,8 +200,8 @@ def primitive(name: str) -> ToolDefinition:
 
 def calling(name: str, *children: str, pins: tuple[str, ...] = ()) -> ToolDefinition:
     """A calling that calls ``children`` one after the other."""
-    items = tuple(Call(child=child) for child in children)
-    program = Program(parameters=(), body=(Return(value=ListLiteral(items=items)),))
+    items = ast.List(elts=[child_call(child) for child in children])
+    program = Program(parameters=(), body=(ast.Return(value=items),))
     references = tuple(ChildReference(name=pin, digest=DIGEST) for pin in pins)
     return ToolDefinition(
         name=name, signature=Signature(children=references), body=program_to_json(program)
@@ -342,13 +336,12 @@ def test_invariants_hold_for_any_dag(calls, random):
 def test_a_dag_carried_along_is_the_one_made_afresh(steps):
     """Whatever is added, replaced and taken out, also in circles, nothing is left behind."""
     graph = Library()
-    assert graph.dag == Dag()
     for calls, digits in steps:
         graph = graph.with_tools(definitions(calls))
-        assert graph.dag == Dag.of(graph)
         graph = graph.without(f"t{digit}" for digit in digits)
         fresh = Library(list(graph))
-        assert graph.dag == fresh.dag
+        for part in ("children", "parents", "depths", "composites"):
+            assert getattr(graph.dag, part) == getattr(fresh.dag, part)
         assert find_cycle(graph) == find_cycle(fresh)
         for name in graph.dag.depths:
             assert flat_size(graph, name) == flat_size(fresh, name)
@@ -398,4 +391,117 @@ def test_the_shortest_way_takes_what_can_not_be_avoided(body):
     text = f"def f(x: int):\n {body}\n"
     program = parse(text, {"a": a, "b": b, "c": c}).program
     path = shortest_path(program, {"a": 1, "b": 2, "c": 5}.__getitem__)
-    assert "".join(call.child for call in path) == SHORTEST[body]
+    assert "".join(path) == SHORTEST[body]
+
+
+def opened_path(url: str | Path) -> Path:
+    """The file behind a SQLite URL."""
+    store = open_store(url)
+    store.close()
+    assert isinstance(store, SQLiteStore)
+    return store.path
+
+
+@pytest.mark.parametrize("url", ["memory:", "memory://", "MEMORY:"])
+def test_memory_opens_a_new_store_each_time(url):
+    """A memory URL gives a store of both halves, and never the same one twice."""
+    first, second = open_store(url), open_store(url)
+    assert isinstance(first, MemoryStore)
+    assert isinstance(first, Store)
+    assert first is not second
+
+
+def test_slashes_tell_a_relative_path_from_an_absolute_one(tmp_path, monkeypatch):
+    """sqlite:///name is a file in the working directory, sqlite:////path one by its absolute path."""
+    monkeypatch.chdir(tmp_path)
+    assert opened_path("sqlite:///library.db") == Path("library.db")
+    assert (
+        opened_path(f"sqlite:///{tmp_path}/my library %20?#.data")
+        == tmp_path / "my library %20?#.data"
+    )
+    assert (tmp_path / "my library %20?#.data").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "library", "sqlite:", "sqlite://", "sqlite://a", "memory:mine"]
+)
+def test_what_is_no_url_says_what_to_write(url):
+    """A URL that names nothing raises, with a form that works in the message."""
+    with pytest.raises(UsageError, match="sqlite:///"):
+        open_store(url)
+
+
+@pytest.fixture
+def without_plugins(monkeypatch):
+    """As on a machine where no plugin is installed."""
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+
+
+@pytest.mark.usefixtures("without_plugins")
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("postgresql://host/db", "pip install agentkit-postgres"),
+        ("redis://host/0", "pip install agentkit-redis"),
+        ("ftp://host/library.db", "docs/write-a-store.md"),
+    ],
+)
+def test_an_unknown_scheme_says_what_to_install(url, line):
+    """A scheme that nobody answers for lists the installed ones and the line to type."""
+    with pytest.raises(UnknownSchemeError, match=line) as caught:
+        open_store(url)
+    assert caught.value.scheme == url.partition(":")[0]
+    assert {"memory", "sqlite"} <= set(caught.value.installed)
+
+
+@pytest.mark.usefixtures("without_plugins")
+@pytest.mark.parametrize(
+    "url",
+    ["redis://app:hunter2@host/0", "redis//app:hunter2@host/0", "redis://app:a@hunter2@[host/0"],
+)
+def test_a_password_is_not_shown(url):
+    """The message of an unknown scheme keeps the password to itself, also of a mistyped URL."""
+    with pytest.raises(UnknownSchemeError) as caught:
+        open_store(url)
+    assert "hunter2" not in str(caught.value)
+    assert "app" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("folder.db", "it is a folder"), ("missing/a.db", "does not exist")]
+)
+def test_a_file_that_can_not_be_opened_says_why(tmp_path, name, reason):
+    """A folder in the place of the file, or a folder that is missing, is named as the reason."""
+    (tmp_path / "folder.db").mkdir()
+    with pytest.raises(StoreError, match=reason):
+        open_store(tmp_path / name)
+
+
+MODULE = """
+from agentkit.library.memory import MemoryStore
+
+class Shelf(MemoryStore):
+    def __init__(self, url):
+        super().__init__()
+        self.url = url
+
+def not_a_store(url):
+    return {"url": url}
+"""
+
+
+def test_a_plugin_answers_for_its_scheme(plug_in):
+    """The callable behind the entry point gets the whole URL, and its store is returned."""
+    plug_in("shelf_store", MODULE, "[agentkit.stores]\nshelf = shelf_store:Shelf\n")
+    store = open_store("shelf://upper/left?x=1")
+    assert isinstance(store, MemoryStore)
+    assert store.url == "shelf://upper/left?x=1"
+
+
+@pytest.mark.parametrize("value", ["missing_module:Shelf", "shelf_store:Missing"])
+def test_a_broken_plugin_is_named(plug_in, value):
+    """A plugin that cannot be imported raises with its name, not with an import error alone."""
+    plug_in("shelf_store", MODULE, f"[agentkit.stores]\nshelf = {value}\n")
+    with pytest.raises(StoreError, match=value) as caught:
+        open_store("shelf:")
+    assert isinstance(caught.value.__cause__, ImportError | AttributeError)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import ast
 from contextlib import closing
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
 from agentkit.composites.composite import composite_tool, program_to_json
 from agentkit.composites.contracts import Conditions
-from agentkit.composites.language import Call, Program, Return
+from agentkit.composites.language import Program, child_call
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeRunError, ContractViolation, LibraryError
@@ -104,7 +103,7 @@ def test_calls_in_a_circle_never_get_code():
     """Foreign data with a cycle is refused with its path."""
 
     def calling(name: str, child: str) -> ToolDefinition:
-        body = program_to_json(Program(parameters=(), body=(Return(value=Call(child=child)),)))
+        body = program_to_json(Program(parameters=(), body=(ast.Return(value=child_call(child)),)))
         return ToolDefinition(name=name, body=body)
 
     report = link_report(Library([calling("a", "b"), calling("b", "a")]))
@@ -144,27 +143,6 @@ def test_limits_and_contracts_are_those_that_linking_is_given(library):
 def guarded_tool(definition: ToolDefinition):
     """Add, with the conditions of ``definition``."""
     return add.with_definition(definition)
-
-
-ELSEWHERE = """
-import sys
-from agentkit import open_store
-library = open_store(sys.argv[1]).load().bind({"add": lambda a, b: a + b})
-print(library["four"](x=2.5), library.dag.depths["four"], library.dag.flat_size("four"))
-"""
-
-
-def test_a_composite_runs_in_another_process(library, tmp_path):
-    """Body and pins are all that is needed; the process that composed it is gone."""
-    url = f"sqlite:///{tmp_path}/library.db"
-    store = open_store(url)
-    upserts = tuple(library.definitions)
-    store.commit(LibraryChange(proposal_id="all", upserts=upserts), expected_version=0)
-    store.close()
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, url], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["10.0", "2", "2"]
 
 
 async def run_four(library: Library, *tools) -> RunResult:
@@ -240,18 +218,6 @@ def test_a_changed_child_is_found_in_each_composite_that_calls_it(houses):
     assert plus.definition.digest[:12] in fault.message
     assert changed["plus"].definition.digest[:12] in fault.message
     assert "log --tool plus" in fault.advice
-
-
-def test_a_change_moves_up_to_the_top(houses):
-    """Every composite above gets the new digests, bottom-up, and then everything fits again."""
-    moved = repinned(houses, [worded(plus.definition)])
-    assert [definition.name for definition in moved] == ["plus", "twice", "frame", "house"]
-    after = houses.with_tools(moved)
-    assert pin_faults(after) == ()
-    assert after["area"].definition is houses["area"].definition
-    house, before = after["house"].definition, houses["house"].definition
-    pins = replace(house.signature, children=before.signature.children)
-    assert (replace(house, signature=pins), house.digest == before.digest) == (before, False)
 
 
 def test_a_circle_can_not_be_repinned(houses):
@@ -361,9 +327,7 @@ def test_an_unreadable_composite_leaves_the_others(url, tmp_path):
 def test_conditions_of_composites_must_be_readable(sound):
     """Each condition that is no expression over the parameters is a fault of its own."""
     specification = replace(
-        sound["both"].definition.specification,
-        pre=("len(a) > 0", "c > 1"),
-        post=("result >",),
+        sound["both"].definition.specification, pre=("len(a) > 0", "c > 1"), post=("result >",)
     )
     found = faults_of(changed_both(sound, specification=specification))
     assert found == [("both", "condition"), ("both", "condition")]
@@ -377,26 +341,6 @@ ALL = TOOLS | SAMPLE_TOOLS
 def test_there_are_as_many_as_in_the_paper():
     """The library has 42 primitives (CoCoDA, appendix E)."""
     assert len(TOOLS) == 42
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_all_four_levels_are_filled(name):
-    """Every tool has a result type, words for each parameter, conditions and worked examples."""
-    definition = ALL[name].definition
-    effects, specification = definition.signature.effects, definition.specification
-    assert definition.signature.result is not None
-    assert set(definition.description.parameters) == set(definition.signature.properties)
-    assert definition.description.summary
-    assert definition.description.tags
-    assert specification.complexity
-    assert effects.to_json()
-    assert any(example.query for example in definition.examples)
-    assert specification.pre or specification.post or specification.text
-    if name in TOOLS:
-        assert effects.is_read_only
-        assert effects.reads is effects.destructive is effects.open_world is False
-        assert specification.post
-        assert len(definition.examples) >= 3
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -450,12 +394,7 @@ WRITTEN = [
     (QUADRATIC_EXPR, {"a": 1, "b": -3, "c": 2, "x": 2}, 0, 5),
     (QUADRATIC_EXPR, {"a": 2, "b": 0, "c": -1, "x": 3}, 17, 5),
     (QUADRATIC_EXPR, {"a": 0, "b": 1, "c": 0, "x": 5}, 5, 5),
-    (
-        SUM_WHERE,
-        {"rows": SALES, "column": "amount", "predicate": 'row["region"] == "EU"'},
-        160,
-        3,
-    ),
+    (SUM_WHERE, {"rows": SALES, "column": "amount", "predicate": 'row["region"] == "EU"'}, 160, 3),
     (COMPUTE_RATIO, {"part": 15, "whole": 60}, 25.0, 2),
     (SOLVE_QUADRATIC, {"a": 1, "b": -5, "c": 6}, [2.0, 3.0], 4),
     (SOLVE_QUADRATIC, {"a": 1, "b": 0, "c": 4}, [], 4),

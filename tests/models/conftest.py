@@ -36,7 +36,7 @@ def need() -> Callable[[str], None]:
     """
 
     def check(adapter: str) -> None:
-        package = adapter.partition("-")[0]
+        package = "httpx" if adapter == "responses" else adapter.partition("-")[0]
         for one in (package, "mcp") if package == "litellm" else (package,):
             if find_spec(one) is None:
                 pytest.skip(f"the extra {package!r} is not installed: {one} is missing")

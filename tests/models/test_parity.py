@@ -35,6 +35,7 @@ from agentkit.models import (
 from agentkit.models.anthropic import anthropic_model
 from agentkit.models.base import IMAGES
 from agentkit.models.litellm import litellm_model
+from agentkit.models.responses import openai_responses_model
 from agentkit.tools import ToolDefinition
 
 SQUARE = ToolDefinition.from_schema(
@@ -64,6 +65,7 @@ ADAPTERS = [
     "httpx",
     "aiohttp",
     "anthropic",
+    "responses",
     pytest.param("litellm", marks=quiet),
     pytest.param("litellm-anthropic", marks=quiet),
 ]
@@ -110,6 +112,8 @@ def open_adapter(
                 return OpenAICompatibleModel(model, transport=name, retry=retry)
             case "anthropic":
                 return anthropic_model(model, retry=retry)
+            case "responses":
+                return openai_responses_model(model, retry=retry)
         provider = "anthropic" if name == "litellm-anthropic" else "openai"
         return litellm_model(f"{provider}/{model}", retry=retry)
 
@@ -197,7 +201,7 @@ async def test_whole_conversation_goes_back(open_adapter, name) -> None:
     assert "math_square" in body
     assert body.count("'c1'") == body.count("'c2'") == 2
     sent = server.requests[0].body
-    assert sent["max_tokens"] == 50
+    assert sent["max_output_tokens" if name == "responses" else "max_tokens"] == 50
     assert sent["temperature"] == 0.5
 
 
@@ -377,7 +381,7 @@ async def test_refusal_is_text(open_adapter, name) -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ({"choices": 3, "content": 3}, r"\$\.(choices|content) should be"),
+        ({"choices": 3, "content": 3, "output": 3}, r"\$\.(choices|content|output) should be"),
         ("<html>welcome</html>", "is not JSON"),
     ],
     ids=["shape", "html"],
@@ -468,7 +472,7 @@ async def test_key_that_can_not_be_sent(open_adapter, name, key) -> None:
         with pytest.raises((UsageError, RunError), match=r"(OPENAI|ANTHROPIC)_API_KEY") as caught:
             async with open_adapter(name, server, key=key) as model:
                 await Agent(model).run("4 squared?")
-        assert len(server.requests) == (1 if key is None and name in {"httpx", "aiohttp"} else 0)
+        assert len(server.requests) == (1 if key is None and name != "anthropic" else 0)
     assert key is None or key.strip() not in str(caught.value)
     assert isinstance(caught.value, UsageError) or caught.value.episode.stop_reason == "error"
 

@@ -60,7 +60,7 @@ def test_unknown_scheme_lists_what_there_is(plugins) -> None:
     plugins(mine="json:loads")
     with pytest.raises(ModelNotFoundError, match="If a plugin provides it") as caught:
         resolve_model("moon:base")
-    listed = "(anthropic, litellm, mine, openai, openai-compatible)"
+    listed = "(anthropic, litellm, mine, openai, openai-compatible, openai-responses)"
     assert listed in str(caught.value)
     assert "pip" not in str(caught.value)
 

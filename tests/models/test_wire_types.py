@@ -18,23 +18,28 @@ from agentkit import Image
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel
 from agentkit.models.anthropic import anthropic_model
+from agentkit.models.responses import openai_responses_model
 from agentkit.tools import ToolDefinition
 
 openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
 anthropic = pytest.importorskip("anthropic", reason="the extra 'anthropic' is not installed")
 chat = pytest.importorskip("openai.types.chat")
+responses = pytest.importorskip("openai.types.responses")
 
 SENT = {
     "/chat/completions": chat.completion_create_params.CompletionCreateParamsNonStreaming,
     "/messages": anthropic.types.message_create_params.MessageCreateParamsNonStreaming,
+    "/responses": responses.response_create_params.ResponseCreateParamsNonStreaming,
 }
 WHOLE = {
     "/chat/completions": chat.ChatCompletion,
     "/messages": anthropic.types.Message,
+    "/responses": responses.Response,
 }
 EVENT = {
     "/chat/completions": chat.ChatCompletionChunk,
     "/messages": anthropic.types.RawMessageStreamEvent,
+    "/responses": responses.ResponseStreamEvent,
 }
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 TOOLS = tuple(ToolDefinition.from_schema(name, "Does it.", SCHEMA) for name in ("a.b", "c"))
@@ -57,6 +62,9 @@ REQUEST = ModelRequest(
 )
 REPLIES = {
     "calls": Reply(text="one two", tool_calls=CALLS[:1] * 2, reasoning="hm"),
+    "search": Reply(
+        tool_calls=[ToolCall(call_id="s", name="tool_search", arguments={"query": "x"})]
+    ),
     "refusal": Reply(refusal="I would rather not."),
     "cut": Reply(text="one", finish_reason="length"),
     "structured": Reply(output={"n": 1}),
@@ -64,6 +72,7 @@ REPLIES = {
 OFFERED: Mapping[str, list[dict[str, Any]]] = {
     "/chat/completions": [],
     "/messages": [{"name": "a_b", "input_schema": SCHEMA}],
+    "/responses": [],
 }
 
 
@@ -90,6 +99,7 @@ def read(value: object) -> None:
 ADAPTERS = {
     "chat": lambda: OpenAICompatibleModel("m"),
     "anthropic": lambda: anthropic_model("claude"),
+    "responses": lambda: openai_responses_model("gpt"),
 }
 
 
@@ -130,6 +140,7 @@ def test_answers_have_the_types_of_the_sdk(path, reply) -> None:
     [
         ("/chat/completions", {"model": "m", "messages": [{"role": "tool", "content": "x"}]}),
         ("/messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user"}]}),
+        ("/responses", {"model": "m", "input": [{"type": "tool_search_output", "tools": 3}]}),
     ],
 )
 def test_these_types_refuse_what_is_off_the_protocol(path, body) -> None:

@@ -17,7 +17,7 @@ from typing import Self, assert_never
 from urllib.parse import urlsplit
 
 from agentkit.errors import UsageError
-from support.provider_protocols import CHAT, MESSAGES, Dialect
+from support.provider_protocols import CHAT, MESSAGES, RESPONSES, Dialect
 from support.server_steps import (
     ErrorStatus,
     HalfStream,
@@ -30,7 +30,7 @@ from support.server_steps import (
     Step,
 )
 
-DIALECTS = (CHAT, MESSAGES)
+DIALECTS = (CHAT, MESSAGES, RESPONSES)
 """The protocols that are spoken."""
 
 
@@ -269,8 +269,8 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 class ProviderServer(FaultyServer):
     """Speaks chat completions, OpenAI's responses and Anthropic's messages, as providers do.
 
-    A request with a wrong key, for an unknown model or to an unknown path is refused as the
-    provider would, and takes no step of the script.
+    A request with a wrong key, for an unknown model, to an unknown path or against the rules of its
+    protocol is refused as the provider would, and takes no step of the script.
 
     Args:
         script: As for ``FaultyServer``.
@@ -306,7 +306,8 @@ class ProviderServer(FaultyServer):
         return self._refusal(request) or super().step_for(request)
 
     def _refusal(self, request: ReceivedRequest) -> ErrorStatus | None:
-        if dialect_of(request.path) is None:
+        dialect = dialect_of(request.path)
+        if dialect is None:
             known = ", ".join(dialect.path for dialect in DIALECTS)
             return ErrorStatus(status=404, message=f"no path {request.path}; known: {known}")
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -315,4 +316,5 @@ class ProviderServer(FaultyServer):
         model = request.body.get("model")
         if self._models and model not in self._models:
             return ErrorStatus(status=404, message=f"the model {model!r} does not exist")
-        return None
+        problem = dialect.problem(request.body)
+        return ErrorStatus(status=400, message=problem) if problem else None

@@ -1,10 +1,12 @@
-"""Providers' protocols as a server speaks them: chat completions and Anthropic's messages."""
+"""Providers' protocols as a server speaks them: chat completions, OpenAI's responses, messages."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Any
 
 from agentkit.messages import JsonObject, ToolCall
@@ -23,12 +25,14 @@ class Dialect:
         whole: The answer as one object, from the reply and the request's body.
         events: The answer as server-sent events, from the same.
         error: The body of an error.
+        problem: Why the provider would refuse a request; empty when it would not.
     """
 
     path: str
     whole: Callable[[Reply, JsonObject], JsonObject]
     events: Callable[[Reply, JsonObject], list[bytes]]
     error: Callable[[ErrorStatus], JsonObject]
+    problem: Callable[[JsonObject], str] = lambda _: ""
 
 
 def event(data: JsonObject, *, named: bool = False) -> bytes:
@@ -284,3 +288,192 @@ MESSAGES = Dialect(
     path="/messages", whole=_messages_whole, events=_messages_events, error=_messages_error
 )
 """Anthropic's messages."""
+
+
+_RESPONSES_REASONS = {"length": "max_output_tokens"}
+_CALLS = {"function_call": "function_call_output", "tool_search_call": "tool_search_output"}
+_SAID = {"reasoning", "message", *_CALLS}
+
+
+def _responses_whole(reply: Reply, request: JsonObject) -> JsonObject:
+    """The answer as one ``response``."""
+    reason = finish_reason(reply)
+    done = reason in {"stop", "tool_calls"}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 0,
+        "status": "completed" if done else "incomplete",
+        "error": None,
+        "incomplete_details": None if done else {"reason": _RESPONSES_REASONS.get(reason, reason)},
+        "model": model_of(request),
+        "output": _responses_items(reply, request),
+        "parallel_tool_calls": True,
+        "tool_choice": request.get("tool_choice", "auto"),
+        "tools": request.get("tools", []),
+        "usage": _responses_usage(reply),
+    }
+
+
+def _responses_events(reply: Reply, request: JsonObject) -> list[bytes]:
+    """The answer in the order of OpenAI's server: each item added, filled and done."""
+    answer = _responses_whole(reply, request)
+    begun = {**answer, "status": "in_progress", "output": [], "usage": None}
+    ended = "response.completed" if answer["status"] == "completed" else "response.incomplete"
+    sequence: list[dict[str, Any]] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.in_progress", "response": begun},
+    ]
+    for index, item in enumerate(answer["output"]):
+        sequence += ({**part, "output_index": index} for part in _item_events(item))
+    sequence.append({"type": ended, "response": answer})
+    return [event({**one, "sequence_number": n}, named=True) for n, one in enumerate(sequence)]
+
+
+def _responses_error(step: ErrorStatus) -> JsonObject:
+    """An error in OpenAI's form."""
+    return {"error": {"message": step.message, "type": "scripted", "param": None, "code": None}}
+
+
+def loaded(request: JsonObject) -> dict[str, str]:
+    """The namespaces of the functions that searches of a request loaded, by the functions' names."""
+    outputs = [one for one in request["input"] if one.get("type") == "tool_search_output"]
+    spaces = [tool for one in outputs for tool in one["tools"] if tool["type"] == "namespace"]
+    return {function["name"]: space["name"] for space in spaces for function in space["tools"]}
+
+
+def _responses_items(reply: Reply, request: JsonObject) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    if reply.reasoning:
+        summary = [{"type": "summary_text", "text": reply.reasoning}]
+        sealed = {"summary": summary, "encrypted_content": "sealed"}
+        items.append({"type": "reasoning", "id": "rs_1", **sealed})
+    if answer_text(reply) or reply.refusal:
+        part = {"type": "output_text", "text": answer_text(reply), "annotations": []}
+        if reply.refusal:
+            part = {"type": "refusal", "refusal": reply.refusal}
+        message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
+        phase = {"phase": "commentary"} if reply.reasoning and reply.tool_calls else {}
+        items.append({**message, "status": "completed", **phase})
+    return items + [_item_of(n, call, request) for n, call in enumerate(reply.tool_calls)]
+
+
+def _item_of(index: int, call: ToolCall, request: JsonObject) -> dict[str, Any]:
+    """A call; that of ``tool_search`` is the protocol's own."""
+    shared = {"call_id": call.call_id, "status": "completed"}
+    if call.name == "tool_search":
+        given: Any = dict(call.arguments) if call.malformed is None else call.malformed
+        named = {"type": "tool_search_call", "id": f"tsc_{index}", "execution": "client"}
+        return {**named, "arguments": given, **shared}
+    space = loaded(request).get(call.name) if isinstance(request.get("input"), list) else None
+    named = {"type": "function_call", "id": f"fc_{index}", "name": call.name}
+    return {
+        **named,
+        "arguments": arguments_text(call),
+        **shared,
+        **({"namespace": space} if space else {}),
+    }
+
+
+def _item_events(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    empty: dict[str, dict[str, Any]] = {
+        "message": {"content": []},
+        "function_call": {"arguments": ""},
+        "tool_search_call": {"arguments": {}},
+        "reasoning": {"summary": [], "encrypted_content": "half"},
+    }
+    at: dict[str, Any] = {"item_id": item["id"]}
+    begun = {**item, "status": "in_progress"} | empty[item["type"]]
+    yield {"type": "response.output_item.added", "item": begun}
+    if item["type"] == "message":
+        yield from _part_events(at, item["content"][0])
+    elif item["type"] == "reasoning":
+        for word in words(item["summary"][0]["text"]):
+            delta = {"delta": word, "summary_index": 0, **at}
+            yield {"type": "response.reasoning_summary_text.delta", **delta}
+    elif item["type"] == "function_call":
+        kind = "response.function_call_arguments"
+        for half in halves(item["arguments"]):
+            yield {"type": f"{kind}.delta", **at, "delta": half}
+        told = {key: item[key] for key in ("name", "arguments")}
+        yield {"type": f"{kind}.done", **at, **told}
+    yield {"type": "response.output_item.done", "item": item}
+
+
+def _part_events(item: dict[str, Any], part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    key = "refusal" if part["type"] == "refusal" else "text"
+    kind = "response.refusal" if key == "refusal" else "response.output_text"
+    at = {**item, "content_index": 0}
+    scored = at if key == "refusal" else {**at, "logprobs": []}
+    yield {"type": "response.content_part.added", **at, "part": {**part, key: ""}}
+    for word in words(part[key]):
+        yield {"type": f"{kind}.delta", **scored, "delta": word}
+    yield {"type": f"{kind}.done", **scored, key: part[key]}
+    yield {"type": "response.content_part.done", **at, "part": part}
+
+
+def _responses_usage(reply: Reply) -> dict[str, Any] | None:
+    if reply.usage is None:
+        return None
+    prompt, written = reply.usage["prompt_tokens"], reply.usage["completion_tokens"]
+    cached = reply.usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
+    return {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": prompt + written,
+    }
+
+
+def _responses_problem(request: JsonObject) -> str:
+    """The rules of OpenAI's server for items and tools, in its words where they are known."""
+    if not isinstance(request.get("input"), list):
+        return ""
+    return next(chain(_tool_problems(request), _item_problems(request)), "")
+
+
+def _tool_problems(request: JsonObject) -> Iterator[str]:
+    tools = request.get("tools", ())
+    searches = [tool for tool in tools if tool["type"] == "tool_search"]
+    outputs = [one for one in request["input"] if one.get("type") == "tool_search_output"]
+    if any(one.get("execution") == "client" and not one.get("description") for one in searches):
+        yield "tool_search: a client-executed search needs a description"
+    if not searches and (outputs or any(one.get("defer_loading") for one in tools)):
+        yield "Deferred tools require tools.tool_search."
+    found = [tool for one in outputs for tool in one["tools"]]
+    if not all(tool["type"] == "namespace" and len(tool["tools"]) < 10 for tool in found):
+        yield "a search loaded a function beside namespaces, or ten functions in one namespace"
+    for name, count in Counter(tool["name"] for tool in found).items():
+        if count > 1:
+            yield f"Duplicate namespace name {name!r}. Namespace names must be unique."
+
+
+def _item_problems(request: JsonObject) -> Iterator[str]:
+    items, spaces = request["input"], loaded(request)
+    plain, asked = set(tool_names(request)), {}
+    for item, following in zip_longest(items, items[1:], fillvalue={"type": None}):
+        kind, name = item.get("type", "message"), item.get("name")
+        if kind in _CALLS:
+            asked[item["call_id"]] = _CALLS[kind]
+        elif kind in _CALLS.values() and asked.pop(item["call_id"], None) != kind:
+            yield f"No tool call found for {kind} with call_id {item['call_id']}"
+        is_led_on = following.get("type", "message") in _SAID and following.get("role") != "user"
+        if kind == "reasoning" and not (item.get("encrypted_content") and is_led_on):
+            yield "Item of type 'reasoning' was provided without its required following item"
+        if kind == "function_call" and name in {*spaces, *plain}:
+            given = item.get("namespace")
+            if given != (None if name in plain else spaces[name]):
+                yield f"Missing namespace for function_call {name!r}, or {given!r} is not its own"
+    if asked:
+        yield f"No tool output found for call {next(iter(asked))}"
+
+
+RESPONSES = Dialect(
+    path="/responses",
+    whole=_responses_whole,
+    events=_responses_events,
+    error=_responses_error,
+    problem=_responses_problem,
+)
+"""OpenAI's responses."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from agentkit.composites import language as ir
+from agentkit.composites.language import calls
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeError
 from support.random_children import CHILDREN, ChildrenInUse, ChildSpec
@@ -884,7 +884,7 @@ def _finished(random: Random, text: str) -> str | None:
                     return None
                 lines[problem.line - 1] = line[: len(line) - len(line.lstrip())] + "pass"
             continue
-        if not ir.calls(parsed.program):
+        if not calls(parsed.program):
             return None
         try:
             return source if random.random() < 0.75 else ast.unparse(ast.parse(source)) + "\n"

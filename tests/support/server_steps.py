@@ -17,11 +17,12 @@ class Reply:
 
     Attributes:
         text: The answer's text.
-        tool_calls: Calls to answer with; a ``malformed`` one is sent as its text.
+        tool_calls: Calls to answer with; a ``malformed`` one is sent as its text. Over OpenAI's
+            responses, one of ``tool_search`` is the protocol's own.
         output: A structured answer: as text, or, for messages that name no format in
             ``output_config`` or ``output_format``, as a call of the tool that ``tool_choice``
             names, or else of the last one offered.
-        reasoning: What the model thought before: a thinking block.
+        reasoning: What the model thought before: a thinking block, or an item of reasoning.
         refusal: Words with which the model declines.
         finish_reason: Why the model stopped, in the words of chat completions; None says
             ``tool_calls`` or ``stop``. A word that the protocol does not know is sent as it is.

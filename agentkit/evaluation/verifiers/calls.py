@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labels import breaks_learned_rule
 from agentkit.episodes import Episode, Evidence, Verdict
 from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, GoldCall
@@ -22,6 +21,7 @@ from agentkit.metrics import (
     canonical_calls,
 )
 from agentkit.metrics.allowed_values import match_rules
+from agentkit.models.base import SEARCH_TOOL
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema_validator import fits
 

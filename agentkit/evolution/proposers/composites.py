@@ -14,10 +14,9 @@ from string import Template
 from typing import Any
 
 from agentkit.composites.composite import program_from_json
-from agentkit.composites.language import BUILTINS, METHODS, is_dotted, written
+from agentkit.composites.language import BUILTINS, METHODS, is_dotted, render, written
 from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.source import compose
-from agentkit.composites.syntax import render
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal

@@ -59,13 +59,13 @@ def stated_in_error(text: str, names: Collection[str] = ()) -> tuple[Statement, 
     text = text[:LONGEST_TEXT]
     always = (*stated_sets(text), *stated_ranges(text), *stated_forms(text))
     return (
-        *(one for one in always if not _is_for_some_calls(text, one.start)),
+        *(one for one in always if not is_for_some_calls(text, one.start)),
         *stated_orders(text, names),
         *stated_needs(text, names),
     )
 
 
-def _is_for_some_calls(text: str, start: int) -> bool:
+def is_for_some_calls(text: str, start: int) -> bool:
     """Whether the sentence around a place names a condition: a rule would hold for every call."""
     begin = max((found.end() for found in _SENTENCE_END.finditer(text, 0, start)), default=0)
     end = _SENTENCE_END.search(text, start)

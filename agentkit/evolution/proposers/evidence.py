@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.evolution.proposal import Observations, PassedOver, PassedOverReason, Proposal
+from agentkit.evolution.proposal import Observations, PassedOver, Proposal
 from agentkit.evolution.proposers.constraints import Statement, stated_in_error
+from agentkit.evolution.proposers.discovery import discovered_lessons
 from agentkit.evolution.proposers.observed import (
     EvidenceConfig,
     ObservedCall,
     RuleBacktest,
     RuleSuggestion,
-    ToolRecord,
+    ToolEvidence,
     allows_more,
     applied,
     described_rules,
@@ -30,6 +31,7 @@ from agentkit.evolution.proposers.observed import (
     is_enough,
     is_sound,
     observed,
+    parameter_of_rule,
     rejects_known,
     rule_key,
     rule_of,
@@ -44,12 +46,19 @@ from agentkit.evolution.proposers.origins import (
 )
 from agentkit.evolution.trajectories import RouteEvidence, trajectories_of
 from agentkit.library.events import Author
-from agentkit.library.library import Library
 from agentkit.messages import ToolFailure
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
-from agentkit.tools.rules import Between, CallBefore, Condition, Requires, Rule, rule_sentence
+from agentkit.tools.rules import (
+    Between,
+    CallBefore,
+    Condition,
+    Requires,
+    Rule,
+    Takes,
+    rule_sentence,
+)
 from agentkit.tools.validation import validate_arguments
 
 _AUTHOR = Author(kind="program", name="evidence")
@@ -109,7 +118,9 @@ class EvidenceProposer:
                 knobs=self._knobs,
                 pass_over=passed_over.append,
             )
-            stated = list(stated_lessons(seen))
+            discovered = list(discovered_lessons(seen))
+            seen = replace(seen, definition=applied(seen.definition, discovered))
+            stated = [*discovered, *stated_lessons(seen)]
             found[name] = [*stated, *relaxed_lessons(seen, stated)], [*lookup_lessons(seen, routes)]
             refused = len(record.refused)
             if refused and not passed_over and not any(found[name]):
@@ -128,9 +139,17 @@ class EvidenceProposer:
     def _proposals(
         self, base: ToolDefinition, stated: list[RuleSuggestion], inferred: list[RuleSuggestion]
     ) -> Iterator[Proposal]:
-        best = sorted(stated, key=lambda lesson: -lesson.failures)[:_MOST_LESSONS]
-        together = [lesson for lesson in best if all(map(is_vouched_for, lesson.origins))]
-        waiting = [lesson for lesson in best if lesson not in together]
+        names = [one for one in stated if isinstance(one.rule, Takes)]
+        rest = sorted((one for one in stated if one not in names), key=lambda one: -one.failures)
+        best = [*names, *rest[:_MOST_LESSONS]]
+        waiting = [lesson for lesson in best if not all(map(is_vouched_for, lesson.origins))]
+        held = {one.rule.parameter for one in waiting if isinstance(one.rule, Takes)}
+        waiting = [one for one in best if one in waiting or held & set(_needs(one.rule))]
+        together = [lesson for lesson in best if lesson not in waiting]
+        needed = {name for lesson in waiting for name in _needs(lesson.rule)}
+        waiting += [
+            one for one in together if isinstance(one.rule, Takes) and one.rule.parameter in needed
+        ]
         for lessons in [together, waiting, *([lesson] for lesson in inferred)]:
             candidate = applied(base, lessons)
             if candidate.digest != base.digest:
@@ -143,6 +162,18 @@ class EvidenceProposer:
                     evidence=dict.fromkeys(chain.from_iterable(one.episodes for one in lessons)),
                     origins=chain.from_iterable(one.origins for one in lessons),
                 )
+
+
+def _needs(rule: Rule) -> Iterator[str]:
+    """The top-level parameters that a rule speaks of, and that must be known before it."""
+    if isinstance(rule, Condition):
+        yield from _WORD.findall(rule.expression)
+    elif not isinstance(rule, Takes):
+        yield re.split(r"[.\[]", parameter_of_rule(rule))[0]
+        yield from rule.others if isinstance(rule, Requires) else ()
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _is_data(episode: Episode) -> bool:
@@ -191,37 +222,6 @@ _PARTS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToolEvidence:
-    """One tool with what was observed of it.
-
-    Attributes:
-        definition: The tool as it is.
-        record: Its calls.
-        library: The tools that there are.
-        knobs: How much must have happened.
-        pass_over: Takes what was seen and taught nothing.
-    """
-
-    definition: ToolDefinition
-    record: ToolRecord
-    library: Library
-    knobs: EvidenceConfig
-    pass_over: Callable[[PassedOver], None]
-
-    def notes(self, reason: PassedOverReason, why: str, rule: Rule, failures: int) -> None:
-        """Say why nothing came of failures."""
-        self.pass_over(
-            PassedOver(
-                tool=self.definition.name,
-                parameter=_parameter_of(rule),
-                reason=reason,
-                why=why,
-                failures=failures,
-            )
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Claim:
     """A rule that one call supports.
 
@@ -251,18 +251,13 @@ class _Agreed:
     is_constant: bool
 
 
-def _parameter_of(rule: Rule) -> str:
-    parameter: str = getattr(rule, "parameter", "")
-    return parameter
-
-
 def stated_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     """What the tool says itself about its arguments, as far as calls bear it out."""
     claims = [claim for call in seen.record.refused for claim in _claimed(call, call.refusal, seen)]
     stated = list(_agreed(claims, seen, basis="The tool says so when it refuses a call"))
     yield from stated
-    told = {_parameter_of(lesson.rule) for lesson in stated}
-    described = [claim for claim in _described(seen) if _parameter_of(claim.rule) not in told]
+    told = {parameter_of_rule(lesson.rule) for lesson in stated}
+    described = [claim for claim in _described(seen) if parameter_of_rule(claim.rule) not in told]
     yield from _agreed(described, seen, basis="The description says so, and calls broke it")
 
 
@@ -273,7 +268,7 @@ def _claimed(
     if failure is None or failure.kind == "contract_violated":
         return
     definition = seen.definition
-    for statement in stated_in_error(failure.rule, definition.signature.properties):
+    for statement in stated_in_error(failure.rule, definition.known_signature.properties):
         broken = [
             rule
             for rule in _possible(statement, call, failure, seen)
@@ -318,7 +313,7 @@ def _meant(
     """
     if failure.path or isinstance(statement.rule, Condition | Requires):
         return broken[0] if len(broken) == 1 else None
-    given = [values_of(_parameter_of(rule), call.arguments, definition) for rule in broken]
+    given = [values_of(parameter_of_rule(rule), call.arguments, definition) for rule in broken]
     quoted = [
         rule
         for rule, values in zip(broken, given, strict=True)
@@ -329,7 +324,7 @@ def _meant(
     named = [
         (abs(start - statement.start), rule)
         for rule in quoted or broken
-        for start in _mentions(_parameter_of(rule), failure.rule)
+        for start in _mentions(parameter_of_rule(rule), failure.rule)
     ]
     least = min((distance for distance, _ in named), default=0)
     nearest = [rule for distance, rule in named if distance == least]
@@ -402,7 +397,7 @@ def _agreed(
     """The rules that enough refusals agree on and that no known call or value breaks."""
     about: dict[tuple[str, str], list[_Claim]] = defaultdict(list)
     for claim in claims:
-        about[claim.rule.kind, _parameter_of(claim.rule) or rule_key(claim.rule)].append(claim)
+        about[claim.rule.kind, parameter_of_rule(claim.rule) or rule_key(claim.rule)].append(claim)
     for found in about.values():
         first = found[0].rule
         rules = seen.definition.specification.rules
@@ -451,7 +446,7 @@ def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: ToolEvidence) ->
         return False
     for call in calls:
         problems = validate_arguments(seen.definition, dict(call.arguments))
-        if not any(_INDEX.sub("[]", one.path_text) == _parameter_of(rule) for one in problems):
+        if not any(_INDEX.sub("[]", one.path_text) == parameter_of_rule(rule) for one in problems):
             return True
     return False
 
@@ -472,7 +467,7 @@ def _agreement(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _A
         return _Agreed(
             rule=rule,
             calls=calls,
-            is_constant=is_described or is_constant(said, _parameter_of(rule), seen.definition),
+            is_constant=is_described or is_constant(said, parameter_of_rule(rule), seen.definition),
         )
     return None
 
@@ -482,7 +477,7 @@ def _together(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _Ag
 
     Each part needs agreement and enough calls of its own, so that no bound rests on one call.
     """
-    parameter = _parameter_of(claims[0].rule)
+    parameter = parameter_of_rule(claims[0].rule)
     parts: dict[str, Any] = {}
     agreed: list[_Agreed] = []
     for part in _PARTS:

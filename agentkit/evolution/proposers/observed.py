@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil, floor, inf, isfinite
 from typing import Any
 
 from agentkit.composites import rule_problems
-from agentkit.composites.contracts import RuleChecker
+from agentkit.composites.contracts import RuleChecker, with_rules_alone
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import CONVERSATION, witness
+from agentkit.episodes.labels import CONVERSATION, PROBE_OF, witness
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import is_by_user
+from agentkit.evolution.proposal import PassedOver, PassedOverReason
 from agentkit.evolution.proposers.constraints import (
     Statement,
     stated_in_description,
@@ -38,6 +39,7 @@ from agentkit.tools.rules import (
     OneOf,
     Requires,
     Rule,
+    Takes,
     rule_sentence,
     rule_to_json,
 )
@@ -162,6 +164,8 @@ def _observed(
         blamed = parameter_of(failure) or blamed_argument(failure, arguments) or ""
     else:
         failure = None
+    # a probe gives what errors of other probes asked for: it vouches for no word
+    is_probe = PROBE_OF in episode.metadata
     party = (
         ("episode", episode.episode_id),
         ("episode", episode.resumes),
@@ -177,9 +181,9 @@ def _observed(
         is_accepted=_is_accepted(step),
         refusal=failure,
         blamed=frozenset({blamed} - {""}),
-        earlier=None if episode.history_length else tuple(earlier),
+        earlier=None if is_probe or episode.history_length else tuple(earlier),
         refusals=tuple(refusals),
-        request=episode.request,
+        request="" if is_probe else episode.request,
         party=frozenset((kind, name) for kind, name in party if name),
     )
 
@@ -218,6 +222,43 @@ class EvidenceConfig:
         counts = (self.min_failures, self.min_episodes)
         if min(counts) < 1:
             raise UsageError(f"counts of EvidenceConfig must be 1 or more, got {counts}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolEvidence:
+    """One tool with what was observed of it.
+
+    Attributes:
+        definition: The tool as it is.
+        record: Its calls.
+        library: The tools that there are.
+        knobs: How much must have happened.
+        pass_over: Takes what was seen and taught nothing.
+    """
+
+    definition: ToolDefinition
+    record: ToolRecord
+    library: Library
+    knobs: EvidenceConfig
+    pass_over: Callable[[PassedOver], None]
+
+    def notes(self, reason: PassedOverReason, why: str, rule: Rule, failures: int) -> None:
+        """Say why nothing came of failures."""
+        self.pass_over(
+            PassedOver(
+                tool=self.definition.name,
+                parameter=parameter_of_rule(rule),
+                reason=reason,
+                why=why,
+                failures=failures,
+            )
+        )
+
+
+def parameter_of_rule(rule: Rule) -> str:
+    """The path of the parameter that a rule is about; empty for none, or for several."""
+    parameter: str = getattr(rule, "parameter", "")
+    return parameter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -267,6 +308,8 @@ class RuleSuggestion:
         where = plural(len(self.episodes), "conversation")
         if self.drops:
             return f"No longer: {words} {self.basis} ({plural(self.failures, 'call')} in {where})."
+        if isinstance(self.rule, Takes) and not self.failures:
+            return f"{words} {self.basis} ({where})."
         kept = f"; it lets all {self.kept:,} accepted calls pass" if self.kept > 1 else ""
         return f"{words} {self.basis} ({plural(self.failures, 'failed call')} in {where}{kept})."
 
@@ -325,7 +368,8 @@ def rule_key(rule: Rule) -> str:
     if isinstance(rule, OneOf):
         values = map(_shortest, rule.values)
         said["values"] = sorted(canonical_json(value).decode() for value in values)
-    said.pop("example", None)
+    for name in ("example", "calls"):
+        said.pop(name, None)
     return canonical_json(said).decode()
 
 
@@ -335,7 +379,7 @@ def _shortest(value: Any) -> Any:
 
 def described_rules(definition: ToolDefinition, name: str) -> Iterator[Rule]:
     """The rules that the text of a parameter states."""
-    part = definition.signature.properties.get(name)
+    part = definition.known_signature.properties.get(name)
     texts = [definition.description.parameters.get(name, "")]
     texts += [part.get("description", "")] if isinstance(part, Mapping) else []
     for text in filter(lambda text: isinstance(text, str), dict.fromkeys(texts)):
@@ -376,7 +420,7 @@ def given_paths(arguments: JsonObject) -> tuple[str, ...]:
 
 def values_of(path: str, arguments: JsonObject, definition: ToolDefinition) -> list[Any]:
     """The values that arguments give for a parameter."""
-    ways = places(definition.signature.parameters, path)
+    ways = places(definition.known_signature.parameters, path)
     return [value for steps in ways for _, value in values_at(arguments, steps)]
 
 
@@ -415,7 +459,7 @@ def _typed(value: Any, part: Any, definition: ToolDefinition) -> Any:
     """A value as the parameter takes it; what was read from a text may be a number."""
     if not isinstance(value, str):
         return value
-    types = allowed_types(part, root=definition.signature.parameters)
+    types = allowed_types(part, root=definition.known_signature.parameters)
     if "boolean" in types and "string" not in types:
         return _PYTHON.get(value, value)
     return coerce(value, part)
@@ -456,12 +500,14 @@ def _high(rule: Between) -> tuple[float, bool]:
 def _parts(path: str, definition: ToolDefinition) -> list[Any]:
     """What the schema says of a parameter, in each place that declares it."""
     return [
-        part for found in places(definition.signature.parameters, path).values() for part in found
+        part
+        for found in places(definition.known_signature.parameters, path).values()
+        for part in found
     ]
 
 
 def _types(path: str, definition: ToolDefinition) -> list[frozenset[str]]:
-    schema = definition.signature.parameters
+    schema = definition.known_signature.parameters
     return [allowed_types(part, root=schema) for part in _parts(path, definition)]
 
 
@@ -483,7 +529,8 @@ class RuleBacktest:
     """
 
     def __init__(self, rules: Rule | tuple[Rule, ...], definition: ToolDefinition) -> None:
-        self._ruled = _ruled(definition, rules if isinstance(rules, tuple) else (rules,))
+        together = rules if isinstance(rules, tuple) else (rules,)
+        self._ruled = with_rules_alone(definition, together)
         self._checker = RuleChecker(self._ruled)
 
     def refuses(self, call: ObservedCall) -> bool:
@@ -506,8 +553,8 @@ class RuleBacktest:
         that may be left out (BFCL).
         """
         for name, values in record.right.items():
-            part = self._ruled.signature.properties.get(name)
-            root = self._ruled.signature.parameters
+            part = self._ruled.known_signature.properties.get(name)
+            root = self._ruled.known_signature.parameters
             for episode_id, value in values if part is not None else ():
                 may_be = value not in ("", None) and fits(value, part, root=root) is not False
                 if may_be and self.stops({name: value}):

@@ -12,7 +12,7 @@ import html
 import quopri
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 from urllib.parse import unquote_plus
@@ -111,6 +111,15 @@ def _used(
                 is_prompted = any(folded(str(given)) in text for text in heard)
                 found |= set() if is_prompted else {given}
     return found
+
+
+def gave_name(call: ObservedCall, name: str, definition: ToolDefinition) -> bool:
+    """Whether the arguments of a call may have brought a name into its refusal.
+
+    The request is none of the tool's business: only what the call gave can come back.
+    """
+    given = _given(replace(call, request=""), "", definition)
+    return given is None or given.says(name) or given.may_spell(name)
 
 
 # --- Whether a tool says something itself, or echoes what its users gave it ----------------------
@@ -299,7 +308,7 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
     written |= {float(n) for n in leaves if not isinstance(n, str) and abs(n) <= _LARGEST}
     bare = _bared(read)
     words = {word for text in read for word in _WORD.findall(folded(text))}
-    names = (text for name in definition.signature.properties for text in _ways_to_read(name))
+    names = (text for name in definition.known_signature.properties for text in _ways_to_read(name))
     return _Given(
         call=call,
         concerned=tuple(values_of(parameter, call.arguments, definition) if parameter else ()),
@@ -324,7 +333,7 @@ def _leaves(arguments: JsonObject, definition: ToolDefinition) -> Iterator[str |
     """Texts and numbers in arguments, and names inside; not the values that the schema lists."""
     waiting: list[Any] = []
     for name, value in arguments.items():
-        part = definition.signature.properties.get(name)
+        part = definition.known_signature.properties.get(name)
         listed = part.get("enum") if isinstance(part, Mapping) else None
         if not (isinstance(listed, list | tuple) and value in listed):
             waiting.append(value)
@@ -434,7 +443,7 @@ def _is_framed(rule: Rule, given: _Given, definition: ToolDefinition) -> bool:
         return False
     text = failure.rule[:LONGEST_TEXT]
     hidden = _without(text, given, tuple(_spans(rule, text)))
-    again = stated_in_error(hidden, definition.signature.properties)
+    again = stated_in_error(hidden, definition.known_signature.properties)
     return any(one.rule == rule for one in again)
 
 

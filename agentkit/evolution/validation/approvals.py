@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections import Counter
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agentkit.composites import language as ir
 from agentkit.composites.composite import called_in, program_of
+from agentkit.composites.language import walk
 from agentkit.evolution.validation.report import (
     OriginKind,
     ProposedChange,
@@ -32,7 +33,7 @@ from agentkit.evolution.validation.texts import (
 )
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import CallBefore, Rule, rule_sentence
+from agentkit.tools.rules import CallBefore, Rule, Takes, rule_sentence
 from agentkit.tools.rules.checking import ToolsByName, demanded
 
 Needed = Literal["judge", "person"]
@@ -74,6 +75,9 @@ class ValidationPolicy:
             out (``unsupported_rules``): it refuses calls. An order of calls is no such rule: one
             that demands a tool which is not declared to only read needs ``destructive`` instead,
             since nobody knows what that tool does. Empty for neither.
+        discovered: Needed when nobody but the tool's own refusals named a discovered parameter.
+            Empty leaves names of up to three words and 40 characters to held-out tasks; a longer
+            one, and one that a user may have dictated, needs ``untrusted`` all the same.
         undeclared: Needed when the tool declares nothing about writing. It is treated as one that
             may write, which alone is no reason to wait: without effects most imported tools would
             wait for a person forever, and people would learn to agree unread.
@@ -94,6 +98,7 @@ class ValidationPolicy:
     untrusted: tuple[Needed, ...] = ("judge",)
     model_texts: tuple[Needed, ...] = ("judge",)
     new_rules: tuple[Needed, ...] = ("judge",)
+    discovered: tuple[Needed, ...] = ("judge",)
     undeclared: tuple[Needed, ...] = ()
 
     def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
@@ -106,7 +111,11 @@ class ValidationPolicy:
         for text in fresh_texts(change):
             if text.waits:
                 is_worded = text.origin.kind in {"model", "unknown"}
-                wanted.update(self.model_texts if is_worded else self.untrusted)
+                is_own_name = text.is_name and text.origin.kind == "server"
+                if is_own_name and not _is_sentence(_spaced(text.origin.text)):
+                    wanted.update(self.discovered)
+                else:
+                    wanted.update(self.model_texts if is_worded else self.untrusted)
         if self.new_rules and unsupported_rules(change):
             wanted.update(self.new_rules)
         if self.new_rules and not all(map(_only_reads, newly_demanded(change))):
@@ -157,9 +166,14 @@ def is_about_money(definition: ToolDefinition) -> bool:
         ...     ToolDefinition(name="weather_now"))
         (True, False)
     """
-    name = re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", definition.name)
+    name = _spaced(definition.name)
     words = sentences_of(definition, ("summary", "tag", "usage_rule"))
     return pattern("money").search(f"{name}\n{words}") is not None
+
+
+def _spaced(name: str) -> str:
+    """The words of a name: ``createdAt`` and ``created_at`` are two."""
+    return re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", name)
 
 
 DOUBTS: frozenset[str] = frozenset(
@@ -167,8 +181,8 @@ DOUBTS: frozenset[str] = frozenset(
         # a sentence was read, and held against the schema, which stays as it is whatever it says
         *("value_contradicted", "presence_contradicted", "type_contradicted"),
         *("unit_contradicted", "bounds_contradicted"),
-        # a word was taken for the name of a tool
-        "other_tool",
+        # a word was taken for the name of a tool, or a name of a parameter for that of a secret
+        *("other_tool", "secret_request"),
     )
 )
 """Codes of checks that judge wording, and may be wrong about an honest sentence: a person is asked.
@@ -233,8 +247,9 @@ def newly_demanded(change: ProposedChange) -> tuple[ToolDefinition | None, ...]:
 # a user may have dictated the rule that holds them. Nor do texts that the base holds already, whole
 # and about the same subject. A text that goes missing waits as a new one does: it may have warned.
 
-_NAMES = frozenset({"kind", "parameter", "others", "tool", "format", "measure"})
-"""Fields of rules that hold names of parameters and tools, or words of a fixed list."""
+_NAMES = frozenset({"kind", "parameter", "others", "tool", "format", "measure", "types"})
+"""Fields of rules that hold names of parameters and tools, or words of a fixed list. The name of a
+discovered parameter is none of them: whoever words refusals made it known."""
 
 _MOST_WORDS = 3
 _LONGEST = 40
@@ -253,12 +268,14 @@ class FreshText(NamedTuple):
         origin: Who wrote it, or took it away.
         waits: Whether somebody must agree to it.
         is_removed: Whether the candidate takes it away.
+        is_name: Whether it is the name of a discovered parameter.
     """
 
     field: str
     origin: TextOrigin
     waits: bool
     is_removed: bool = False
+    is_name: bool = False
 
 
 _Words: TypeAlias = tuple[str, str, bool]
@@ -281,12 +298,15 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     if change.written_by in TRUSTED and not change.origins:
         return ()
     known = _known(change)
+    names = {(at, one.parameter) for at, one in _ruled(change) if isinstance(one, Takes)}
     of_data = [one for one in _new_data(change) if _is_worded(one[1]) and not known(one[1])]
     new_texts = _not_in(change.texts, change.candidate_texts)
     found = []
     for field, said, is_value in (*_as_words(new_texts, change), *_new_calls(change), *of_data):
         origin = _origin_of(said, change)
-        found.append(FreshText(field, origin, _waits(origin, is_value=is_value)))
+        is_name = is_value and (field, said) in names
+        waits = _waits(origin, is_value=is_value)
+        found.append(FreshText(field, origin, waits, is_name=is_name))
     replaced = {text.field for text in new_texts}  # the new text waits for the old one too
     for text in _not_in(change.candidate_texts, change.texts):
         if text.field not in replaced:
@@ -335,11 +355,15 @@ def _origin_of(text: str, change: ProposedChange) -> TextOrigin:
 def _waits(origin: TextOrigin, *, is_value: bool) -> bool:
     if origin.kind in TRUSTED:
         return False
-    found = _WORD.findall(origin.text)
+    return not (is_value and origin.is_used and not _is_sentence(origin.text))
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether a value or name has so many words that it may say something."""
+    found = _WORD.findall(text)
     # in scripts without spaces two characters count as a word
     count = sum((len(w) + 1) // 2 if ord(w[0]) >= FIRST_EAST_ASIAN else 1 for w in found)
-    is_sentence = count > _MOST_WORDS or len(origin.text) > _LONGEST
-    return not (is_value and origin.is_used and not is_sentence)
+    return count > _MOST_WORDS or len(text) > _LONGEST
 
 
 def _not_in(there: Iterable[Text], texts: Iterable[Text]) -> tuple[Text, ...]:
@@ -388,6 +412,8 @@ def _new_data(change: ProposedChange) -> Iterator[_Words]:
         for name in getattr(rule, "__dataclass_fields__", {}):
             for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():
                 yield field, text, name in {"values", "example"}
+        if isinstance(rule, Takes) and rule.parameter not in change.base.signature.properties:
+            yield field, rule.parameter, True
     for field, part in _of_new_tool(change.candidate) if change.is_new else ():
         yield from ((field, text, False) for text in dict.fromkeys(_every_text(part)))
 
@@ -442,7 +468,7 @@ def _literals(definition: ToolDefinition) -> Iterator[Any]:
     if program is None:  # whatever it says, it cannot run
         yield definition.body
         return
-    yield from (node.value for node in ir.walk(program) if isinstance(node, ir.Constant))
+    yield from (node.value for node in walk(program) if isinstance(node, ast.Constant))
 
 
 def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:

@@ -47,7 +47,7 @@ from agentkit.library.library import Library
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.rules import CallBefore
+from agentkit.tools.rules import CallBefore, Takes
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
 
@@ -194,6 +194,16 @@ def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
             yield failed(
                 "invalid_rule", field=field, excerpt=found.code, problem=problem, advice=advice
             )
+
+
+def discovered_names_harmless(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A discovered parameter whose name asks for a secret or for the conversation."""
+    asks = (pattern("imports", "discovered"), *patterns("imports", "secret_request").values())
+    for at, rule in enumerate(rules_of(change.candidate)):
+        if isinstance(rule, Takes) and rule not in rules_of(change.base):
+            name = lexical.spoken(str(rule.parameter))
+            if any(one.search(name) for one in asks):
+                yield failed("secret_request", field=f"rules[{at}]", excerpt=name)
 
 
 def orders_possible(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -515,6 +525,7 @@ SEMANTIC_CHECKS: tuple[Check, ...] = (
     bounds_agree,
     lexical.not_copied,
     examples_fit,
+    discovered_names_harmless,
 )
 """Each holds words against schema, rules, effects or the library. None asks a model."""
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.evolution.validation.lexical_checks import (
     NO_CHAT_MARKERS,
     NO_CONFUSABLES,
@@ -39,6 +38,7 @@ from agentkit.evolution.validation.texts import (
     patterns,
 )
 from agentkit.library.library import Library
+from agentkit.models.base import SEARCH_TOOL
 from agentkit.tools.definition import ToolDefinition
 
 _EVERY_TEXT: tuple[Check, ...] = (
@@ -156,7 +156,7 @@ def suspicions(
     if unread := tuple(rules_readable(definition)):
         return unread
     reserved = (failed("reserved_name", field="name"),) if definition.name == SEARCH_TOOL else ()
-    schema = _strings(definition.signature.parameters, "schema")
+    schema = _strings(definition.known_signature.parameters, "schema")
     change = _Said(
         base=_BLANK,
         candidate=_BLANK,
@@ -185,7 +185,7 @@ def _edits_of(definition: ToolDefinition) -> Iterator[Edit]:
         "name": definition.name,
         **record.get("description", {}),
         **record.get("specification", {}),
-        "schema": signature.get("parameters"),
+        "schema": definition.known_signature.parameters,
         "result": signature.get("result"),
         "examples": record.get("examples"),
         "program": record.get("body"),

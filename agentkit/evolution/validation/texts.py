@@ -306,7 +306,7 @@ def facts_of(contract: ToolDefinition, learned: ToolDefinition) -> Mapping[str, 
         contract: Whose schema holds.
         learned: Whose rules hold.
     """
-    schema = contract.signature.parameters
+    schema = contract.known_signature.parameters
     rules: dict[str, list[Any]] = {}
     for rule in rules_of(learned):
         if isinstance(path := getattr(rule, "parameter", None), str):

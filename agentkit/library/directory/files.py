@@ -6,17 +6,16 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitError, UsageError
-from agentkit.library.directory.folder import Folder, digest_of
+from agentkit.errors import DefinitionError, ReadingLimitError
+from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.log import LogState, has_markers
-from agentkit.reading import check_yaml, know_json, read_json
+from agentkit.reading import check_yaml, know_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import record_faults
 
@@ -164,86 +163,12 @@ _ORDER = (
 """Key order: what people review comes first. Nested keys keep the definition's order."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TextForm:
-    """One way to write tools down.
-
-    Attributes:
-        name: ``yaml`` or ``json``.
-    """
-
-    name: str
-
-    @property
-    def suffix(self) -> str:
-        """The suffix of its files."""
-        return f".{self.name}"
-
-    def check(self) -> None:
-        """Refuse to go on without what it needs.
-
-        Raises:
-            MissingExtraError: PyYAML is not installed.
-        """
-        if self.name == "yaml" and find_spec("yaml") is None:
-            raise MissingExtraError(
-                "a store of YAML files (one of JSON files, dir:PATH?format=json, does not)",
-                package="pyyaml",
-                install='pip install "agentkit-evolve[dir]"',
-            )
-
-    def text_of(self, definition: ToolDefinition) -> bytes:
-        """The file of a tool. Equal definitions have equal files."""
-        # Through JSON, so that what is written is what the history holds.
-        record = json.loads(json.dumps(definition.to_json()))
-        ordered = {name: record[name] for name in _ORDER if name in record} | record
-        if self.name == "yaml":
-            return to_yaml(ordered).encode()
-        return (json.dumps(ordered, indent=2, ensure_ascii=False) + "\n").encode()
-
-    def read(self, text: str) -> Any:
-        """The data in a file; raises ``DefinitionError`` with a reason."""
-        return from_yaml(text) if self.name == "yaml" else _from_json(text)
-
-
-def form_named(name: str) -> TextForm:
-    """The form of that name.
-
-    Raises:
-        UsageError: There is none.
-    """
-    if name not in FORMS:
-        raise UsageError(f"a store keeps its tools as yaml or json, not as {name!r}")
-    return FORMS[name]
-
-
-def _from_json(text: str) -> Any:
-    try:
-        return read_json(text, decode=_STRICT.decode)
-    except DefinitionError:
-        raise
-    except json.JSONDecodeError as error:
-        raise DefinitionError(f"line {error.lineno}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
-        raise DefinitionError(f"a value cannot be read: {error}") from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DefinitionError(f"the key {twice!r} is twice in one object")
-    return found
-
-
-def _no_number(word: str) -> None:
-    raise DefinitionError(f"{word} is no JSON")
-
-
-FORMS: Mapping[str, TextForm] = {name: TextForm(name=name) for name in ("yaml", "json")}
-
-_STRICT = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
+def text_of(definition: ToolDefinition) -> bytes:
+    """The file of a tool. Equal definitions have equal files."""
+    # Through JSON, so that what is written is what the history holds.
+    record = json.loads(json.dumps(definition.to_json()))
+    ordered = {name: record[name] for name in _ORDER if name in record} | record
+    return to_yaml(ordered).encode()
 
 
 # Names.
@@ -293,10 +218,9 @@ def _readable(tool_name: str) -> str:
 
 # Edits by hand.
 
+_SUFFIX = ".yaml"
 _LARGEST = 4_000_000
 """More would keep the reader of YAML busy for minutes."""
-
-_ONLY_ORIGIN = "only 'origin' differs: where a tool came from is noted by importing it again"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -327,15 +251,10 @@ class HandEdit:
     @property
     def summary(self) -> str:
         """Describe the hand edit."""
+        words = "was edited by hand" if self.after else "was deleted by hand"
         if self.faults:
-            words = f"was edited by hand and cannot be taken: {'; '.join(self.faults)}"
-        elif self.is_deletion:
-            words = "was deleted by hand"
-        else:
-            words = "was made by hand" if self.before is None else "was changed by hand"
-        if self.is_conflict and self.newest is not None and self.before is not None:
-            words += "; the library changed the tool meanwhile"
-        return words
+            words = f"cannot be taken: {'; '.join(self.faults)}"
+        return f"{words}; the library changed the tool meanwhile" if self.is_conflict else words
 
     @property
     def is_conflict(self) -> bool:
@@ -350,12 +269,7 @@ def is_other(one: ToolDefinition | None, other: ToolDefinition | None) -> bool:
     return one.digest != other.digest
 
 
-def is_same(one: ToolDefinition, other: ToolDefinition | None) -> bool:
-    """Whether two definitions are equal, also in where they came from."""
-    return other is not None and one == other and one.origin == other.origin
-
-
-def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
+def read_definition(content: bytes) -> ToolDefinition:
     """The definition in a file that somebody may have edited.
 
     Raises:
@@ -374,7 +288,7 @@ def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise DefinitionError(f"it is not text in UTF-8 (byte {error.start})") from error
-    record = form.read(text)
+    record = from_yaml(text)
     if faults := record_faults(record):
         refused = DefinitionError(faults[0])
         refused.args = faults
@@ -393,24 +307,22 @@ class ToolFiles:
 
     Attributes:
         folder: The store's folder.
-        form: How tools are written.
     """
 
     folder: Folder
-    form: TextForm
 
     def of(self, name: str) -> Path:
         """The file of a tool."""
-        return self.folder.tools / f"{file_stem(name)}{self.form.suffix}"
+        return self.folder.tools / f"{file_stem(name)}{_SUFFIX}"
 
     def shows(self, content: bytes | None, definition: ToolDefinition | None) -> bool:
         """Whether a file says what a definition says, in whatever words of YAML."""
         if content is None or definition is None:
             return content is None and definition is None
-        if digest_of(content) == digest_of(self.form.text_of(definition)):
+        if content == text_of(definition):
             return True
         try:
-            return is_same(read_definition(content, self.form), definition)
+            return not is_other(read_definition(content), definition)
         except DefinitionError:
             return False
 
@@ -420,72 +332,55 @@ class ToolFiles:
         known = sorted({*library.tools, *state.behind})
         for name in known:
             tool = library.get(name)
-            edit = self._edit(name, None if tool is None else tool.definition, state)
-            if edit is not None:
+            newest = None if tool is None else tool.definition
+            content = self.folder.content(self.of(name))
+            before = state.base(name)
+            if not (self.shows(content, newest) or (content and self.shows(content, before))):
+                yield self._edit(name, self.of(name), content, before=before, newest=newest)
+        for path in self._strangers(known):
+            content = self.folder.content(path)
+            edit = self._edit("", path, content, before=None, newest=None)
+            tool = library.get(edit.name)
+            if tool is None or edit.after is None:
                 yield edit
-        for path in self.strangers(known):
-            if path.suffix == self.form.suffix:
-                edit = self._new(path, state)
-                if edit is not None:
-                    yield edit
+            elif is_other(edit.after, tool.definition):
+                fault = f"{edit.name!r} has a file already; edit that one, and delete this one"
+                yield replace(edit, newest=tool.definition, faults=(fault,))
 
-    def strangers(self, known: Collection[str]) -> list[Path]:
+    def _strangers(self, known: Collection[str]) -> list[Path]:
         """Files beside those of tools; hidden ones belong to editors."""
         files = {self.of(name).name for name in known}
         with self.folder.translated(self.folder.tools):
-            if not self.folder.tools.is_dir():
-                return []
-            found = [path for path in self.folder.tools.iterdir() if path.name not in files]
-        return sorted(path for path in found if not path.name.startswith("."))
+            found = self.folder.tools.glob(f"*{_SUFFIX}")
+            return sorted(one for one in found if one.name not in files and one.name[0] != ".")
 
-    def _edit(self, name: str, newest: ToolDefinition | None, state: LogState) -> HandEdit | None:
-        path = self.of(name)
-        content = self.folder.content(path)
-        if (content is None and newest is None) or (
-            newest is not None and content == self.form.text_of(newest)
-        ):
-            return None
-        before = state.base(name)
-        edit = HandEdit(name=name, file=path, before=before, after=None, newest=newest)
-        if content is None:
-            return edit
-        after, faults = self._read(path, content)
-        if after is not None and after.name != name:
+    def _edit(
+        self,
+        name: str,
+        path: Path,
+        content: bytes | None,
+        *,
+        before: ToolDefinition | None,
+        newest: ToolDefinition | None,
+    ) -> HandEdit:
+        """What somebody made of a file; without a name, the file says whose it is."""
+        after, faults = None, tuple[str, ...]()
+        if path.is_symlink():  # of what it leads to nothing is told
+            faults = ("it is a link; put a copy of the file here",)
+        elif content is not None and not path.is_file():
+            faults = ("it is not a file; remove it",)
+        elif content is not None:
+            try:
+                after = read_definition(content)
+            except DefinitionError as error:
+                faults = tuple(map(str, error.args))
+        if after is not None and name and after.name != name:
             fault = (
                 f"it says that its name is {after.name!r}; a tool keeps its name, so put {name!r} "
                 "back, or make a new file for the other one and delete this one"
             )
             after, faults = None, (fault,)
-        if after is None:
-            return replace(edit, faults=faults)
-        faults = () if is_other(before, after) else (_ONLY_ORIGIN,)
-        # the YAML text may differ where the definition does not
-        is_unchanged = is_same(after, newest) or is_same(after, before)
-        return None if is_unchanged else replace(edit, after=after, faults=faults)
-
-    def _new(self, path: Path, state: LogState) -> HandEdit | None:
-        content = self.folder.content(path)
-        if content is None:
-            return None
-        found, faults = self._read(path, content)
-        name = path.stem if found is None else found.name
-        tool = None if found is None else state.kept.load().get(name)
-        newest = None if tool is None else tool.definition
-        if found is not None and is_same(found, newest):
-            return None
-        if newest is not None:
-            faults = (f"{name!r} has a file already; edit that one, and delete this one",)
+        own = name or (path.stem if after is None else after.name)
         return HandEdit(
-            name=name, file=path, before=None, after=found, newest=newest, faults=faults
+            name=own, file=path, before=before, after=after, newest=newest, faults=faults
         )
-
-    def _read(self, path: Path, content: bytes) -> tuple[ToolDefinition | None, tuple[str, ...]]:
-        """The definition in a file, or why there is none; of what a link leads to, nothing."""
-        if path.is_symlink():
-            return None, ("it is a link; put a copy of the file here",)
-        if not path.is_file():
-            return None, ("it is not a file; remove it",)
-        try:
-            return read_definition(content, self.form), ()
-        except DefinitionError as error:
-            return None, tuple(map(str, error.args))

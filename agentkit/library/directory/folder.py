@@ -7,7 +7,7 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,7 +51,6 @@ class Folder:
         self.tools = path / "tools"
         self.log = path / "log.jsonl"
         self.history = path / "history"
-        self.old_index = path / "index.json"
         self.local = path / "local"
         self.pending = self.local / "pending.json"
         self._timeout_seconds = timeout_seconds
@@ -86,10 +85,8 @@ class Folder:
             folders = ((one, "a link") for one in (self.tools, self.history) if one.is_symlink())
             stray = next(folders, None) or first_stray(self.local)
         if stray is not None:
-            raise StoreError(
-                f"{stray[0]} is {stray[1]}, and the store does not write outside of {self.path}. "
-                "Nothing was changed; delete it"
-            )
+            words = f"and the store does not write outside of {self.path}; delete it"
+            raise StoreError(f"{stray[0]} is {stray[1]}, {words}")
 
     def signature(self, path: Path) -> Signature | None:
         """Time, number and size of a file; None where there is none."""
@@ -123,10 +120,7 @@ class Folder:
         """
         with self.translated(path):
             if not S_ISREG(path.lstat().st_mode):
-                raise StoreError(
-                    f"{path} is not a plain file. Nothing was changed; put back the file that was "
-                    "there, from git for example"
-                )
+                raise StoreError(f"{path} is not a plain file; put back what was there, from git")
             return _read(path, start=start)
 
     def append(self, path: Path, content: bytes, *, end: int) -> None:
@@ -148,23 +142,27 @@ class Folder:
             draft.replace(path)
             sync_folder(path.parent)
 
-    def put(self, contents: Mapping[Path, bytes | None], seen: Mapping[Path, str]) -> list[Path]:
+    def put(
+        self,
+        contents: Mapping[Path, bytes | None],
+        is_untouched: Callable[[Path, bytes | None], bool],
+    ) -> list[Path]:
         """Write the files of tools, and delete those of which the content is None.
 
         Args:
             contents: The new content of each file.
-            seen: Digest of its content when that was decided.
+            is_untouched: Whether a file's content is what the store wrote there.
 
         Returns:
-            Files that somebody edited in between, which stay as they are.
+            Files that somebody edited meanwhile, which stay as they are.
         """
         drafts = {path: self.local / f"draft-{at}.tmp" for at, path in enumerate(contents)}
         texts = {drafts[path]: text for path, text in contents.items() if text is not None}
         self._write_drafts(texts)
         edited = []
         for path, text in contents.items():
-            found = digest_of(self.content(path))
-            if found not in {seen[path], digest_of(text)}:
+            found = self.content(path)
+            if found != text and not is_untouched(path, found):
                 edited.append(path)
                 continue
             with self.translated(path):
@@ -174,7 +172,8 @@ class Folder:
                     drafts[path].replace(path)
         with self.translated(self.tools):
             sync_folder(self.tools)
-        self.clear_drafts()
+            for draft in self.local.glob("draft-*.tmp"):
+                draft.unlink(missing_ok=True)
         return edited
 
     def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
@@ -189,30 +188,6 @@ class Folder:
             return
         with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
             _exhaust(pool.map(write, contents))
-
-    def clear_drafts(self) -> None:
-        """Delete drafts that nobody needs; the caller holds the lock."""
-        with self.translated(self.local):
-            for draft in self.local.glob("draft-*.tmp"):
-                draft.unlink(missing_ok=True)
-
-    def lay_aside(self, path: Path, content: bytes) -> Path:
-        """Keep the content of a file that is about to be overwritten."""
-        aside = self.local / "set-aside"
-        with self.translated(aside):
-            aside.mkdir(exist_ok=True)
-            kept = aside / f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
-            if path.is_symlink() or not path.is_file():
-                path.replace(kept)
-            else:
-                _write_flushed(kept, content)
-        return kept
-
-    def laid_aside(self, path: Path) -> list[Path]:
-        """What ``lay_aside`` kept of a file."""
-        aside = self.local / "set-aside"
-        with self.translated(aside):
-            return sorted(aside.glob(f"{path.stem}-*{path.suffix}"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -231,10 +206,8 @@ class Folder:
             while not (is_held := try_lock(file)) and time.monotonic() < deadline:
                 time.sleep(_LOOK_AGAIN_SECONDS)
             if not is_held:
-                raise StoreUnavailableError(
-                    f"{self.path} is locked: another program wrote to it for more than "
-                    f"{self._timeout_seconds:g} s. Nothing was changed; try again later"
-                )
+                words = f"another program wrote to it for more than {self._timeout_seconds:g} s"
+                raise StoreUnavailableError(f"{self.path} is locked: {words}; try again later")
             yield
 
     @contextmanager
@@ -262,10 +235,8 @@ def _read(path: Path, *, start: int = 0) -> bytes:
     """All of a file, unless it is a hole of terabytes, which takes no room in an archive."""
     size = path.stat().st_size - start
     if size > expanded_limit(size):
-        raise StoreError(
-            f"{path} has {size:,} bytes, more than a store writes. Nothing was changed; "
-            "put back the file that was there, or delete it"
-        )
+        words = "more than a store writes; put back what was there, or delete it"
+        raise StoreError(f"{path} has {size:,} bytes, {words}")
     with path.open("rb") as file:
         file.seek(start)
         return file.read()
@@ -281,15 +252,11 @@ def _write_flushed(path: Path, content: bytes) -> None:
 def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
     code = error.errno or 0
     if code in _SHORT_OF_ROOM:
-        return StoreError(
-            f"{path} cannot be written, its disk is full: {error.strerror}. The store is at the "
-            "version before; make room and try again"
-        )
+        words = "The store is at the version before; make room and try again"
+        return StoreError(f"{path} cannot be written, its disk is full: {error.strerror}. {words}")
     if code in _NOT_ALLOWED:
-        return StoreError(
-            f"{path} cannot be read or written: {error.strerror}. Nothing was changed; give this "
-            "user the right to it"
-        )
+        words = "give this user the right to it"
+        return StoreError(f"{path} cannot be read or written: {error.strerror}; {words}")
     if code == errno.ENOENT and not store.absolute().parent.is_dir():
         return no_parent(store)
     return StoreError(f"{path}: the system says {type(error).__name__}: {error.strerror}")
@@ -297,7 +264,5 @@ def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
 
 def no_parent(store: Path) -> StoreError:
     """The error for a store in a folder that is not there."""
-    return StoreError(
-        f"{store} cannot be opened: the folder {store.absolute().parent} does not exist; make it "
-        "first"
-    )
+    words = f"the folder {store.absolute().parent} does not exist; make it first"
+    return StoreError(f"{store} cannot be opened: {words}")

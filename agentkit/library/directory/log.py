@@ -23,8 +23,7 @@ from agentkit.tools.definition import ToolDefinition
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 2
-"""Format of a store's files. In format 1 each change was a file of ``history/``, and ``index.json``
-named the definition each tool's file was written from."""
+"""Format of a store's files; see ``from_format_1`` for the one before."""
 
 _HEAD = b'{"format": '
 _MARKERS = (b"<" * 7, b"=" * 7, b">" * 7)  # as git writes them at the start of lines
@@ -36,14 +35,14 @@ class LogState:
 
     Attributes:
         kept: The library at each version, and the events.
-        form: How tools are written, ``yaml`` or ``json``; empty for a store without a log.
+        form: How tools are written, ``yaml``; empty for a store without a log. Stores with ``json``
+            are only read.
         behind: Tools whose files do not show the newest definition, because people edit them: the
             digest of the definition that each edit began with; empty for none.
         head: Digest of the last line.
         end: Bytes of the lines.
         is_open: Whether the last line lacks its newline, as an editor may leave it.
         signature: Detects another log or more lines.
-        is_old: Whether this was read from a store of format 1.
     """
 
     kept: MemoryStore = field(default_factory=MemoryStore)
@@ -53,11 +52,6 @@ class LogState:
     end: int = 0
     is_open: bool = False
     signature: object = None
-    is_old: bool = False
-
-    def may_grow_to(self, size: int) -> bool:
-        """Whether a log of that size may hold these lines and more."""
-        return size > self.end > 0 and not (self.is_open or self.is_old)
 
     def base(self, name: str) -> ToolDefinition | None:
         """The definition that the file of a tool was written from, or an edit of it began with."""
@@ -111,32 +105,24 @@ class ChangeLog:
             StoreFormatError: The log is damaged, forked, or was written by a newer agentkit.
         """
         with self._lock:
-            known, folder = self._state, self._folder
-            log = folder.signature(folder.log)
-            seen: object = log
-            if log is None and folder.history.is_dir():
-                seen = _of_history(folder)
+            known, seen = self._state, self._folder.signature(self._folder.log)
             if known is None or known.signature != seen:
                 self._state = None  # until it is read whole
                 state = None
-                if known is not None and log is not None and known.may_grow_to(log[2]):
+                if known is not None and not known.is_open and seen and seen[2] > known.end > 0:
                     with suppress(StoreFormatError):  # it is read again from the beginning
                         state = self._read_on(known)
-                state = state or self._read_on(LogState(is_old=log is None and seen is not None))
-                state.signature = seen
-                self._state = state
+                self._state = state or self._read_on(LogState())
+                self._state.signature = seen
             assert self._state is not None
             return self._state
 
     def _read_on(self, state: LogState) -> LogState:
         """Take up the lines behind those that were read; a last one that was cut is none yet."""
-        path, folder = self._folder.log, self._folder
-        if state.is_old:
-            path, content = folder.history, _old_log(folder)
-        elif folder.signature(path) is None:
+        path = self._folder.log
+        if self._folder.signature(path) is None:
             return state
-        else:
-            content = folder.plain(path, start=state.end)
+        content = self._folder.plain(path, start=state.end)
         whole = content[: content.rfind(b"\n") + 1]
         if not (state.end or whole or content.startswith(_HEAD[: len(content)])):
             _check_format({}, path, FORMAT_VERSION)
@@ -149,20 +135,14 @@ class ChangeLog:
             state.end, state.is_open = state.end + len(last), True
         return state
 
-    def append(
-        self,
-        change: LibraryChange | None,
-        *,
-        form: str,
-        behind: Mapping[str, str],
-    ) -> None:
+    def append(self, change: LibraryChange | None, *, behind: Mapping[str, str]) -> None:
         """Add a change, or only that other files are behind. The caller holds the folder's lock."""
         with self._lock:
             state = self.refresh()
             record: dict[str, Any] = {"previous": state.head}
             content = b"\n" if state.is_open else b""
             if not state.end:
-                content = _line({"format": FORMAT_VERSION, "form": form})
+                content = _line({"format": FORMAT_VERSION, "form": "yaml"})
                 record["previous"] = digest_of(content.rstrip())
             if change is not None:
                 version = state.kept.load().version + change.makes_version
@@ -170,77 +150,50 @@ class ChangeLog:
             if behind != state.behind:
                 record["behind"] = dict(behind)
             if state.end and (torn := self._folder.plain(self._folder.log, start=state.end)):
-                aside = self._folder.lay_aside(self._folder.log, torn)
+                aside = self._folder.local / f"log-{digest_of(torn)[:12]}.part"
+                self._folder.replace(aside, torn)
                 logger.warning("%s ended in half a change, which is in %s", self._folder.log, aside)
             self._folder.append(self._folder.log, content + _line(record), end=state.end)
             self.refresh()
 
-    def bring_up_to_date(self) -> None:
-        """Write the log of a store of format 1. The caller holds the folder's lock."""
-        with self._lock:
-            folder = self._folder
-            if not self.refresh().is_old:
-                return
-            folder.replace(folder.log, _old_log(folder))
-            with folder.translated(folder.history):
-                for path in folder.history.glob(_OLD_FILES):
-                    path.unlink()
-                folder.old_index.unlink(missing_ok=True)
-                if not any(folder.history.iterdir()):
-                    folder.history.rmdir()
-            self.refresh()
+
+_OLD_FILES, _OLD_KEYS = f"{'[0-9]' * 8}.json", {"format", "place"}
 
 
-_OLD_FILES = f"{'[0-9]' * 8}.json"
-
-
-def _old_log(folder: Folder) -> bytes:
-    """The log that the files of a store of format 1 come to.
+def from_format_1(folder: Folder) -> None:
+    """Write the log of a store of format 1, in which each change was a file of ``history/``.
 
     Raises:
-        StoreFormatError: One is damaged, or missing.
+        StoreFormatError: A file is damaged, or missing; the folder is left as it was.
     """
-    form = "json" if any(folder.tools.glob("*.json")) else "yaml"
-    behind: dict[str, str] = {}
-    if folder.signature(folder.old_index) is not None:
-        index = json_object(folder.plain(folder.old_index), folder.old_index)
-        _check_format(index, folder.old_index, 1)
-        form = index.get("form", form)
-        try:
-            behind = {name: str(one) for name, (_, one, _) in index.get("tools", {}).items()}
-        except (TypeError, ValueError, AttributeError) as error:
-            raise damaged(folder.old_index, f"or delete it: {error}") from error
+    if folder.signature(folder.log) is not None or not folder.history.is_dir():
+        return
+    form, index = "yaml", folder.path / "index.json"
+    if folder.signature(index) is not None:
+        record = json_object(folder.plain(index), index)
+        _check_format(record, index, 1)
+        form = record.get("form", form)
     lines, seen = [_line({"format": FORMAT_VERSION, "form": form})], ""
-    newest: dict[str, str] = {}
-    for place, path in enumerate(sorted(folder.history.glob(_OLD_FILES)), start=1):
+    paths = sorted(folder.history.glob(_OLD_FILES))
+    for place, path in enumerate(paths, start=1):
         if path.name != f"{place:08}.json":
-            raise StoreFormatError(
-                f"{folder.history / f'{place:08}.json'} is missing, and {path.name} is "
-                "there. Nothing was changed; restore the folder ('git checkout', or a backup)"
-            )
+            raise damaged(folder.history / f"{place:08}.json", f"it is missing before {path.name}")
         content = folder.plain(path)
         record = json_object(content, path)
         _check_format(record, path, 1)
         if record.get("previous", "") != seen:
             raise forked(path)
         seen = digest_of(content)
-        try:
-            newest |= {one["definition"]["name"]: one["digest"] for one in record["upserts"]}
-        except (KeyError, TypeError) as error:
-            raise damaged(path, str(error)) from error
-        kept = {name: value for name, value in record.items() if value not in ("", [])}
-        kept = {name: value for name, value in kept.items() if name not in {"format", "place"}}
+        left_out = {name for name, value in record.items() if value in ("", [])}
+        kept = {key: one for key, one in record.items() if key not in left_out | _OLD_KEYS}
         lines.append(_line(kept | {"previous": digest_of(lines[-1].rstrip())}))
-    behind = {name: one for name, one in behind.items() if one != newest.get(name)}
-    if behind:
-        lines.append(_line({"previous": digest_of(lines[-1].rstrip()), "behind": behind}))
-    return b"".join(lines)
-
-
-def _of_history(folder: Folder) -> tuple[object, ...]:
-    """Detects a change of a store of format 1."""
-    newest = max(folder.history.glob(_OLD_FILES), default=folder.history)
-    return folder.signature(newest), folder.signature(folder.old_index)
+    folder.make_local()
+    folder.replace(folder.log, b"".join(lines))
+    with folder.translated(folder.history):
+        for path in (*paths, index):
+            path.unlink(missing_ok=True)
+        if not any(folder.history.iterdir()):
+            folder.history.rmdir()
 
 
 def as_written(change: LibraryChange) -> LibraryChange:
@@ -269,14 +222,10 @@ def _line(record: Mapping[str, Any]) -> bytes:
 def _check_format(record: Mapping[str, Any], path: Path, known: int) -> None:
     form = record.get("format")
     if type(form) is not int or form < 1:
-        raise StoreFormatError(
-            f"{path} was not written by agentkit. Nothing was changed; choose another folder"
-        )
+        raise StoreFormatError(f"{path} was not written by agentkit; choose another folder")
     if form > known:
-        raise StoreFormatError(
-            f"{path} has format {form}, this agentkit reads up to {known} there. Nothing was "
-            "changed; run: pip install --upgrade agentkit-evolve"
-        )
+        words = "run: pip install --upgrade agentkit-evolve"
+        raise StoreFormatError(f"{path} has format {form}, this agentkit reads {known}; {words}")
 
 
 def json_object(content: bytes, path: Path) -> dict[str, Any]:
@@ -286,10 +235,7 @@ def json_object(content: bytes, path: Path) -> dict[str, Any]:
         StoreFormatError: There is none, or git could not merge the file.
     """
     if content.startswith(_MARKERS) or has_markers(content):
-        raise StoreFormatError(
-            f"{path} holds what git could not merge: two branches each made a change at the same "
-            f"place, and only one can stand. {one_side(path)}"
-        )
+        raise StoreFormatError(f"{path} holds what git could not merge. {one_side(path)}")
     try:
         record = read_json(content)
     except ValueError as error:
@@ -302,9 +248,8 @@ def json_object(content: bytes, path: Path) -> dict[str, Any]:
 def forked(path: Path) -> StoreFormatError:
     """The error for a change that follows another one than the one before it."""
     return StoreFormatError(
-        f"the log is forked: a change in {path} follows another one than the one before "
-        "it. Two branches were merged, or the file was changed by hand. Nothing was "
-        f"changed. {one_side(path)}"
+        f"the log is forked: a change in {path} follows another one than the one before it. Two "
+        f"branches were merged, or the file was changed by hand. {one_side(path)}"
     )
 
 
@@ -331,7 +276,5 @@ def has_markers(content: bytes) -> bool:
 
 def damaged(path: Path, why: str) -> StoreFormatError:
     """The error for a file that is not as the store wrote it."""
-    return StoreFormatError(
-        f"{path} is damaged: {why}. Nothing was changed; restore it ('git checkout -- FILE', or a "
-        "backup)"
-    )
+    words = "restore it ('git checkout -- FILE', or a backup)"
+    return StoreFormatError(f"{path} is damaged: {why}. Nothing was changed; {words}")

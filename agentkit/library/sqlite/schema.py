@@ -21,119 +21,60 @@ LEDGER = "_sqlite_migrations"
 _MIGRATION_SET = "agentkit"
 _SMALLEST_FILE = 512  # bytes of the smallest page of SQLite
 
-_LEDGER_TABLE = f"""
-CREATE TABLE IF NOT EXISTS {LEDGER} (
-    id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT
-)
-"""
+_LEDGER_TABLE = f"""CREATE TABLE IF NOT EXISTS {LEDGER} (
+    id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT)"""
 
-TRIGGERS = {
-    f"library_events_{statement.lower()}": f"""
-            CREATE TRIGGER library_events_{statement.lower()}
-            BEFORE {statement} ON library_events
-            BEGIN SELECT raise(ABORT, 'events are only ever appended'); END
-            """
-    for statement in ("UPDATE", "DELETE")
-}
-"""Made by ``m0004_event_table``. Never edit it either."""
+_ONLY_APPENDED = "BEGIN SELECT raise(ABORT, 'events are only ever appended'); END"
 
 STEPS: Mapping[str, Sequence[str]] = {
+    # Definitions by content: a body has no origin, which the digest does not cover; each revision
+    # has its own. A revision without a digest removed the tool. ``since`` is the version in which
+    # the tool was added, and ``place`` where it stood there: the library's order.
     "m0001_tool_tables": (
-        """
-        CREATE TABLE definitions (
-            digest TEXT PRIMARY KEY,  -- ToolDefinition.digest
-            name   TEXT NOT NULL,
-            body   TEXT NOT NULL      -- JSON without the origin, which the digest does not cover
-        )
-        """,
-        """
-        CREATE TABLE versions (
-            version     INTEGER PRIMARY KEY,
-            proposal_id TEXT NOT NULL UNIQUE,
-            author      TEXT NOT NULL,
-            reason      TEXT NOT NULL,
-            evidence    TEXT NOT NULL,  -- JSON array of episode ids
-            created_at  TEXT NOT NULL
-        )
-        """,
-        """
-        CREATE TABLE revisions (
-            version   INTEGER NOT NULL REFERENCES versions,
-            tool_name TEXT NOT NULL,
-            digest    TEXT REFERENCES definitions,  -- NULL: removed
-            origin    TEXT,                         -- JSON; where this revision came from
-            since     INTEGER NOT NULL,  -- version in which the tool was added: its place in the
-            place     INTEGER NOT NULL,  -- library's order, with its place among that version's
-            PRIMARY KEY (tool_name, version)
-        )
-        """,
+        """CREATE TABLE definitions (
+        digest TEXT PRIMARY KEY, name TEXT NOT NULL, body TEXT NOT NULL)""",
+        """CREATE TABLE versions (
+        version INTEGER PRIMARY KEY, proposal_id TEXT NOT NULL UNIQUE, author TEXT NOT NULL,
+        reason TEXT NOT NULL, evidence TEXT NOT NULL, created_at TEXT NOT NULL)""",
+        """CREATE TABLE revisions (
+        version INTEGER NOT NULL REFERENCES versions, tool_name TEXT NOT NULL,
+        digest TEXT REFERENCES definitions, origin TEXT, since INTEGER NOT NULL,
+        place INTEGER NOT NULL, PRIMARY KEY (tool_name, version))""",
     ),
     "m0002_episode_tables": (
-        """
-        CREATE TABLE episodes (
-            sequence    INTEGER PRIMARY KEY,
-            episode_id  TEXT NOT NULL UNIQUE,
-            session_id  TEXT,
-            stop_reason TEXT NOT NULL,
-            body        TEXT NOT NULL  -- JSON, see Episode.to_json
-        )
-        """,
+        """CREATE TABLE episodes (
+        sequence INTEGER PRIMARY KEY, episode_id TEXT NOT NULL UNIQUE, session_id TEXT,
+        stop_reason TEXT NOT NULL, body TEXT NOT NULL)""",
         "CREATE INDEX episodes_by_session ON episodes (session_id)",
         "CREATE INDEX episodes_by_stop_reason ON episodes (stop_reason)",
-        """
-        CREATE TABLE episode_tools (
-            tool_name TEXT NOT NULL,
-            sequence  INTEGER NOT NULL REFERENCES episodes,
-            PRIMARY KEY (tool_name, sequence)
-        ) WITHOUT ROWID
-        """,
+        """CREATE TABLE episode_tools (
+        tool_name TEXT NOT NULL, sequence INTEGER NOT NULL REFERENCES episodes,
+        PRIMARY KEY (tool_name, sequence)) WITHOUT ROWID""",
     ),
+    # Earlier releases kept indexes in ``derived``.
     "m0003_derived_values": (
-        """
-        CREATE TABLE derived (
-            key        TEXT PRIMARY KEY,
-            generation INTEGER NOT NULL,  -- the last time that somebody wrote and named it
-            checksum   BLOB NOT NULL,     -- the seal of the body
-            body       BLOB NOT NULL
-        )
-        """,
+        """CREATE TABLE derived (
+        key TEXT PRIMARY KEY, generation INTEGER NOT NULL, checksum BLOB NOT NULL,
+        body BLOB NOT NULL)""",
         "CREATE INDEX revisions_by_version ON revisions (version)",
     ),
     "m0004_event_table": (
-        """
-        CREATE TABLE library_events (
-            sequence INTEGER PRIMARY KEY,
-            body     TEXT NOT NULL  -- JSON, see LibraryEvent.to_json
-        )
-        """,
-        *TRIGGERS.values(),
+        "CREATE TABLE library_events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL)",
+        *(
+            f"CREATE TRIGGER library_events_{statement.lower()} "
+            f"BEFORE {statement} ON library_events {_ONLY_APPENDED}"
+            for statement in ("UPDATE", "DELETE")
+        ),
     ),
+    # ``begun`` in microseconds since 1970, and the bytes of the body.
     "m0005_episode_extents": (
-        """
-        CREATE TABLE episode_extents (
-            sequence INTEGER PRIMARY KEY,
-            begun    INTEGER NOT NULL,  -- microseconds since 1970
-            bytes    INTEGER NOT NULL   -- of the body
-        )
-        """,
+        """CREATE TABLE episode_extents (
+        sequence INTEGER PRIMARY KEY, begun INTEGER NOT NULL, bytes INTEGER NOT NULL)""",
         "CREATE INDEX episode_extents_by_age ON episode_extents (begun, sequence, bytes)",
         "CREATE INDEX episode_tools_by_sequence ON episode_tools (sequence)",
     ),
 }
-"""Migrations in order. Append only; never edit, reorder or remove."""
-
-_OUR_TABLES = frozenset(
-    {
-        "definitions",
-        "versions",
-        "revisions",
-        "episodes",
-        "episode_tools",
-        "episode_extents",
-        "derived",
-        "library_events",
-    }
-)
+"""Migrations in order. Append only; never reorder, remove, or change but for blanks."""
 
 
 def bring_up_to_date(connection: SQLiteConnection) -> None:
@@ -153,9 +94,8 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         _check_not_foreign(connection, tables)
     if found := foreign_parts(connection):
         raise StoreFormatError(
-            f"{connection.path} holds what agentkit did not make, and what SQLite would follow "
-            f"when it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, "
-            "or undo the change with the sqlite3 program if you know where it came from"
+            f"{connection.path} holds what agentkit did not make, and what SQLite would follow: "
+            f"{', '.join(found)}. Restore a backup, or undo the change with the sqlite3 program"
         )
     applied = _applied(connection, tables)
     _check_not_newer(connection, applied)
@@ -165,10 +105,8 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         _check_not_foreign(connection, tables)
     if connection.is_read_only:
         if len(applied) < len(STEPS):
-            raise StoreFormatError(
-                f"{connection.path} is not a store yet, or one of an older agentkit, and was "
-                "opened to be read only. Nothing was changed; open it once with open_store"
-            )
+            words = "and was opened to be read only; open it once with open_store"
+            raise StoreFormatError(f"{connection.path} is no store yet, or an older one, {words}")
         return
     connection.execute("PRAGMA journal_mode = WAL")
     if len(applied) < len(STEPS):
@@ -275,8 +213,13 @@ def _is_as_made(kind: str, name: str, sql: str | None) -> bool:
     return given == our_parts().get((kind, name))
 
 
+@cache
+def _our_tables() -> frozenset[str]:
+    return frozenset(name for kind, name in our_parts() if kind == "table")
+
+
 def _is_ours(name: object) -> bool:
-    return str(name).lower() in _OUR_TABLES | {LEDGER}
+    return str(name).lower() in _our_tables() | {LEDGER}
 
 
 def _check_blank(connection: SQLiteConnection) -> None:
@@ -287,26 +230,21 @@ def _check_blank(connection: SQLiteConnection) -> None:
     """
     size = connection.path.stat().st_size
     if 0 < size < _SMALLEST_FILE:
-        raise StoreFormatError(
-            f"{connection.path} is not a SQLite database, or is damaged: it has {size} bytes. "
-            "Nothing was changed; restore a backup or choose another file"
-        )
+        words = f"is not a SQLite database, or is damaged: it has {size} bytes; restore a backup"
+        raise StoreFormatError(f"{connection.path} {words}")
 
 
 def _check_not_newer(connection: SQLiteConnection, applied: Collection[str]) -> None:
     unknown = sorted(set(applied) - STEPS.keys())
     if unknown:
         raise StoreFormatError(
-            f"{connection.path} was written by a newer agentkit: it went through "
-            f"{', '.join(unknown)}, which {__version__} does not know. Nothing was changed; "
-            "run: pip install --upgrade agentkit-evolve"
+            f"{connection.path} was written by a newer agentkit: {__version__} does not know "
+            f"{', '.join(unknown)}; run: pip install --upgrade agentkit-evolve"
         )
 
 
 def _check_not_foreign(connection: SQLiteConnection, tables: Collection[str]) -> None:
-    taken = sorted(_OUR_TABLES.intersection(tables))
+    taken = sorted(_our_tables().intersection(tables))
     if taken:
-        raise StoreFormatError(
-            f"{connection.path} belongs to another program: it holds {', '.join(taken)}, which "
-            "agentkit did not make. Nothing was changed; choose another file"
-        )
+        words = f"it holds {', '.join(taken)}, which agentkit did not make; choose another file"
+        raise StoreFormatError(f"{connection.path} belongs to another program: {words}")

@@ -167,9 +167,8 @@ class StoreCapabilityConformance(StoreFixtures):
         before, size = pruning.volume(), pruning.volume().bytes
         assert before.count == 5
         assert size > 0
-        would = pruning.prunable(Retention(max_count=2))
         gone = pruning.prune(Retention(max_count=2))
-        assert (would, gone.count, pruning.volume().count) == (gone, 3, 2)
+        assert (gone.count, pruning.volume().count) == (3, 2)
         assert gone.bytes + pruning.volume().bytes == size
         assert _ids(store) == _ids(store, EpisodeFilter(tool_name="add", oldest_first=True))
         assert _ids(store) == ["e3", "e4"]
@@ -183,8 +182,7 @@ class StoreCapabilityConformance(StoreFixtures):
         for number in range(10):
             store.append(_episode(f"e{number}"))
         bound = pruning.volume().bytes // 2 + 1
-        would = pruning.prunable(Retention(max_bytes=bound))
-        assert pruning.prune(Retention(max_bytes=bound)) == would
+        pruning.prune(Retention(max_bytes=bound))
         assert pruning.volume().bytes <= bound
         assert _ids(store) in ([f"e{number}" for number in range(first, 10)] for first in (5, 6))
         pruning.prune(Retention(max_bytes=0))
@@ -196,9 +194,7 @@ class StoreCapabilityConformance(StoreFixtures):
         for place, days in enumerate((40, 31, 29, 0)):
             store.append(_aged(f"e{place}", timedelta(days=days)))
         store.append(_episode("no time"))
-        would = pruning.prunable(Retention(max_age=timedelta(days=30)))
         gone = pruning.prune(Retention(max_age=timedelta(days=30)))
-        assert gone == would
         assert (gone.count, _ids(store)) == (2, ["e2", "e3", "no time"])
 
     def test_a_whole_store_has_no_faults(self, store: Store) -> None:

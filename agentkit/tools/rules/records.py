@@ -138,6 +138,30 @@ class CallBefore:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Takes:
+    """A discovered parameter: the contract leaves it, its types or that it is needed unsaid.
+
+    Attributes:
+        parameter: Name of a top-level parameter.
+        types: JSON types of its values, lists with their items as in ``number[]``; empty when they
+            are not known. A hint: a value of another type is left to the tool, which may take it.
+        required: Whether a call must give it.
+        calls: How many recorded calls show it.
+    """
+
+    parameter: str
+    types: tuple[str, ...] = ()
+    required: bool = False
+    calls: int = 0
+    kind: Literal["takes"] = "takes"
+
+    @property
+    def confidence(self) -> float:
+        """How likely the next call shows it as well, by Laplace's rule of succession."""
+        return (self.calls + 1) / (self.calls + 2)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EarlierCall:
     """A call that succeeded earlier in the conversation.
 
@@ -150,7 +174,7 @@ class EarlierCall:
     text: str
 
 
-Rule: TypeAlias = OneOf | Between | Form | Requires | Condition | CallBefore
+Rule: TypeAlias = OneOf | Between | Form | Requires | Condition | CallBefore | Takes
 
 
 _KINDS: Mapping[str, type[Rule]] = {
@@ -160,8 +184,10 @@ _KINDS: Mapping[str, type[Rule]] = {
     "requires": Requires,
     "condition": Condition,
     "call_before": CallBefore,
+    "takes": Takes,
 }
-_NUMBERS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
+_NUMBERS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of", "calls")
+_TEXTS = frozenset({"others", "types"})
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -235,16 +261,18 @@ def _expected_form(name: str, value: Any, *, is_json: bool = False) -> str:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         fits = value is None or (is_number and (not is_json or is_finite(value)))
         return "" if fits else "a number"
-    if name not in {"values", "others"}:
+    if name == "required":
+        return "" if isinstance(value, bool) else "true or false"
+    if name not in {"values", *_TEXTS}:
         return "" if isinstance(value, str) and _is_unicode(value) else "a text"
-    kinds = str if name == "others" else _SCALARS
+    kinds = str if name in _TEXTS else _SCALARS
     fits = isinstance(value, tuple) and all(
         isinstance(one, kinds)
         and not (isinstance(one, str) and not _is_unicode(one))
         and not (is_json and isinstance(one, float) and not is_finite(one))
         for one in value
     )
-    return "" if fits else "a list of texts" if name == "others" else "a list of values"
+    return "" if fits else "a list of texts" if name in _TEXTS else "a list of values"
 
 
 def _is_unicode(text: str) -> bool:

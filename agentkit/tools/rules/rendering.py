@@ -26,6 +26,7 @@ from agentkit.tools.rules.records import (
     OneOf,
     Requires,
     Rule,
+    Takes,
 )
 from agentkit.tools.schema import Steps, places, references, schemas_in
 from agentkit.tools.schema_validator import fits
@@ -57,6 +58,8 @@ def rule_sentence(rule: Rule) -> str:
         'title must have at most 80 characters.'
         >>> rule_sentence(CallBefore(tool="find_customer", parameter="customer_id"))
         'Call find_customer first; customer_id comes from its result.'
+        >>> rule_sentence(Takes(parameter="points", types=("number[]",), required=True, calls=4))
+        'points must be given, as a list of numbers (discovered from 4 calls).'
     """
     match rule:
         case OneOf() | Between() | Form():
@@ -71,6 +74,26 @@ def rule_sentence(rule: Rule) -> str:
         case CallBefore():
             source = f"; {rule.parameter} comes from its result" if rule.parameter else ""
             return f"Call {rule.tool} first{source}."
+        case Takes():
+            values = " or ".join(map(_type_words, rule.types))
+            given = f"{'must' if rule.required else 'may'} be given{values and f', as {values}'}"
+            calls = f"{rule.calls} call{'' if rule.calls == 1 else 's'}"
+            return f"{rule.parameter} {given} (discovered from {calls})."
+
+
+_TYPE_WORDS = {
+    "string": "a text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "object": "an object",
+    "array": "a list",
+}
+
+
+def _type_words(name: str) -> str:
+    if name.endswith("[]"):
+        return f"a list of {_type_words(name[:-2]).removeprefix('a ')}s"
+    return _TYPE_WORDS.get(name, name if name == "null" else f"a {name}")
 
 
 def demand(rule: OneOf | Between | Form) -> str:
@@ -142,14 +165,18 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
         ...          Between(parameter="periods", maximum=48)]
         >>> narrowed_schema(schema, rules)["properties"]
         {'periods': {'type': 'integer', 'enum': [36, 48, 60], 'maximum': 48}}
+        >>> narrowed_schema({}, [Takes(parameter="n", types=("integer",), required=True)])
+        {'properties': {'n': {'type': 'integer'}}, 'required': ['n']}
     """
-    for rule in rules:
+    for rule in sorted(rules, key=lambda rule: not isinstance(rule, Takes)):
         schema = _narrowed(schema, rule) or schema
     return schema
 
 
 def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
     """The narrowed schema; None when a schema cannot state the rule."""
+    if isinstance(rule, Takes):
+        return _with_parameter(schema, rule)
     if isinstance(rule, CallBefore | Condition) or _is_shared_by_path(schema):
         return None
     found = places(schema, rule.parameter)
@@ -165,6 +192,42 @@ def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
         return {**schema, "dependentRequired": {**required, rule.parameter: both}}
     steps, parts = next(iter(found.items()))
     return _at(schema, steps, lambda part: _stated(rule, parts, schema, part))
+
+
+def _with_parameter(schema: JsonObject, rule: Takes) -> JsonObject | None:
+    """The schema with a discovered parameter; None when it allows no other names."""
+    if "$ref" in schema or not may_take(schema, rule.parameter):
+        return None
+
+    def typed(part: JsonObject) -> JsonObject:
+        said = [type_schema(name) for name in rule.types]
+        stated = said[0] if len(said) == 1 else {"anyOf": said} if said else {}
+        return {**stated, **part} if not part.keys() & {"type", "anyOf", "enum"} else part
+
+    changed = _at(schema, (rule.parameter,), typed)
+    needed = schema.get("required", [])
+    if changed is None or not rule.required or not isinstance(needed, list | tuple):
+        return changed
+    return {**changed, "required": list(dict.fromkeys([*needed, rule.parameter]))}
+
+
+def may_take(schema: JsonObject, name: str) -> bool:
+    """Whether a contract names a parameter, or leaves open that there are others."""
+    own = schema.get("properties", {})
+    is_closed = schema.get("additionalProperties") is False or "unevaluatedProperties" in schema
+    return isinstance(own, Mapping) and (name in own or not is_closed)
+
+
+def type_schema(name: str) -> dict[str, Any]:
+    """The schema of a discovered type.
+
+    Example:
+        >>> type_schema("number[]")
+        {'type': 'array', 'items': {'type': 'number'}}
+    """
+    if name.endswith("[]"):
+        return {"type": "array", "items": type_schema(name[:-2])}
+    return {"type": name}
 
 
 def _is_shared_by_path(schema: JsonObject) -> bool:
@@ -196,7 +259,8 @@ def _in_property(part: JsonObject, name: str, change: _Change) -> JsonObject | N
     below = change(own.get(name, {})) if isinstance(own, Mapping) else None
     if below is None or (name not in own and "unevaluatedProperties" in part):
         return None
-    if name not in own and "additionalProperties" in part:  # it speaks of the names beside it
+    others = part.get("additionalProperties", True)
+    if name not in own and others is not True and others != {}:  # it speaks of the names beside it
         return _both(part, {"properties": {name: below}})
     return {**part, "properties": {**own, name: below}}
 

@@ -32,6 +32,7 @@ from .nestful_benchmark import (
     RecordedWorld as RecordedWorld,
     nestful_benchmark as nestful_benchmark,
 )
+from .opaque_tools import OpaqueTools as OpaqueTools
 from .paper_judge import ModelJudge as ModelJudge
 from .paper_retrieval import (
     Cascade as Cascade,

@@ -9,6 +9,7 @@ have the form of any other, so that composites can be mined from them.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from agentkit.composites import language as ir
 from agentkit.composites.parser import parse_expression
+from agentkit.composites.syntax import OPERATORS
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
 from agentkit.evaluation.environments import EnvironmentFactory, tools_of
@@ -288,19 +289,20 @@ class _Work:
     results: list[ToolResult] = field(default_factory=list)
     stated: list[tuple[Fraction, float]] = field(default_factory=list)
 
-    def value(self, expression: ir.Expression) -> float:
+    def value(self, expression: ast.expr) -> float:
         """The value of an expression; every operator in it is one call."""
         match expression:
-            case ir.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 exact = Fraction(str(number))  # where it was stated, the result that it stands for
                 earlier = [result for stated, result in self.stated if stated == exact]
                 return earlier[-1] if earlier else number
-            case ir.Unary(operator="-", operand=ir.Constant(value=int() | float() as number)):
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
                 return -number
-            case ir.Unary(operator="+", operand=operand):
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 return self.value(operand)
-            case ir.Binary(operator=operator, left=left, right=right) if operator in self.tools:
-                return self._call(self.tools[operator], self.value(left), self.value(right))
+            case ast.BinOp(op=op, left=left, right=right) if OPERATORS[type(op)] in self.tools:
+                operation = self.tools[OPERATORS[type(op)]]
+                return self._call(operation, self.value(left), self.value(right))
             case _:
                 raise _UnreadableError(f"no tool stands for {type(expression).__name__}")
 

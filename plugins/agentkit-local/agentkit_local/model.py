@@ -17,7 +17,8 @@ from agentkit.models.prompted import PromptedModel
 from agentkit_local import weights
 from agentkit_local.engine import LocalEngine
 
-_ADAPTED = re.compile(r"(?P<model>.+?)\?(?P<options>(?:adapter|scale)=.*)", re.DOTALL)
+_KEYS = ("adapter", "scale", "constrained")
+_WITH_OPTIONS = re.compile(rf"(?P<model>.+?)\?(?P<options>(?:{'|'.join(_KEYS)})=.*)", re.DOTALL)
 """Only these words begin options, since a file's name may hold a question mark."""
 
 
@@ -84,6 +85,7 @@ class LocalModel:
             max_tokens=max_tokens,
             verbose=verbose,
         )
+        self._is_constrained = constrained
         self._prompted = PromptedModel(
             self.engine, format=format, constrained=constrained, max_calls=max_calls
         )
@@ -93,9 +95,9 @@ class LocalModel:
         """The model's name, for records: ``local:smollm2-135m``.
 
         With an adapter ``local:smollm2-135m+shop@1a2b3c4d``: its file, and the start of its
-        digest.
+        digest. ``?constrained=no`` follows where calls are written without a grammar.
         """
-        return self.engine.name
+        return self.engine.name if self._is_constrained else f"{self.engine.name}?constrained=no"
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request; see ``LocalEngine.complete`` for what can go wrong."""
@@ -125,36 +127,45 @@ def resolve(name: str) -> LocalModel:
     """The model that ``local:<name>`` means; called through the entry point ``agentkit.models``.
 
     Args:
-        name: What follows ``local:``: the model, perhaps with an adapter and its scale behind a
-            question mark: ``smollm2-135m?adapter=shop.gguf&scale=0.5``. In the adapter's path
-            ``%``, ``&`` and ``?`` are written ``%25``, ``%26`` and ``%3F``.
+        name: What follows ``local:``: the model, perhaps with options behind a question mark, an
+            adapter and its scale, or that calls are written without a grammar:
+            ``smollm2-135m?adapter=shop.gguf&scale=0.5``, ``smollm2-135m?constrained=no``. In the
+            adapter's path ``%``, ``&`` and ``?`` are written ``%25``, ``%26`` and ``%3F``.
 
     Raises:
         ModelNotFoundError: The weights are not installed, there is no such file, or the adapter is
             none for them.
         UsageError: What stands behind the question mark cannot be meant.
     """
-    asked = _ADAPTED.fullmatch(name)
+    asked = _WITH_OPTIONS.fullmatch(name)
     if asked is None:
         return LocalModel(name)
     options = _options(name, asked["options"])
-    if "adapter" not in options:
+    if "scale" in options and "adapter" not in options:
         raise UsageError(f"local:{name} gives a scale and no adapter; write ?adapter=FILE&scale=X")
-    scale = options.get("scale", "1")
+    scale, constrained = options.get("scale", "1"), options.get("constrained", "yes")
+    if constrained not in {"yes", "no"}:
+        raise UsageError(f"constrained is yes or no, not {constrained!r}, in local:{name}")
     try:
         factor = float(scale)
     except ValueError as error:
         raise UsageError(
             f"the scale of an adapter is a number such as 0.5, not {scale!r}"
         ) from error
-    return LocalModel(asked["model"], adapter=unquote(options["adapter"]), adapter_scale=factor)
+    adapter = options.get("adapter")
+    return LocalModel(
+        asked["model"],
+        adapter=None if adapter is None else unquote(adapter),
+        adapter_scale=factor,
+        constrained=constrained == "yes",
+    )
 
 
 def _options(name: str, text: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for part in text.split("&"):
         key, _, value = part.partition("=")
-        if key not in {"adapter", "scale"} or not value or key in options:
+        if key not in _KEYS or not value or key in options:
             raise UsageError(
                 f"{part!r} in local:{name} is not understood; write one adapter, such as "
                 "local:smollm2-135m?adapter=shop.gguf&scale=0.5"

@@ -69,6 +69,14 @@ def test_a_name_carries_the_adapter(tiny_model, write_adapter, stem):
         assert model.name.endswith("@0.5")
 
 
+def test_a_name_says_that_calls_are_written_freely(tiny_model):
+    """``?constrained=no`` decodes without a grammar, and records tell such answers apart."""
+    with resolve_model(f"local:{tiny_model}?constrained=no") as model:
+        assert model.name == "local:tiny?constrained=no"
+    with resolve_model(f"local:{tiny_model}?constrained=yes") as model:
+        assert model.name == "local:tiny"
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -78,6 +86,7 @@ def test_a_name_carries_the_adapter(tiny_model, write_adapter, stem):
         ("adapter=a.gguf&rank=8", "'rank=8'"),
         ("adapter=a.gguf&scale=much", "'much'"),
         ("adapter=a.gguf&scale=nan", "nan times"),
+        ("constrained=perhaps", "yes or no, not 'perhaps'"),
     ],
 )
 def test_options_that_can_not_be_meant_are_misuse(tiny_model, options, complaint):
@@ -87,7 +96,7 @@ def test_options_that_can_not_be_meant_are_misuse(tiny_model, options, complaint
 
 
 def test_a_file_may_be_named_with_a_question_mark(tiny_model, tmp_path):
-    """Only adapter= and scale= begin options."""
+    """Only the names of options begin options."""
     odd = tmp_path / "what?.gguf"
     odd.write_bytes(tiny_model.read_bytes())
     with resolve_model(f"local:{odd}") as model:

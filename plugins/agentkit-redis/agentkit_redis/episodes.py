@@ -202,24 +202,6 @@ class EpisodeRetention:
             if gone < _AT_A_TIME:
                 return EpisodeVolume(count=count, bytes=size)
 
-    def prunable(self, retention: Retention) -> EpisodeVolume:
-        """See ``Pruning.prunable``; what would go is read for it."""
-        held, keys, connection = self.volume(), self._reader.keys, self._reader.connection
-        oldest, most, most_bytes = (float(one) if one != "" else None for one in _bounds(retention))
-        count = size = 0
-        while members := connection.ask("ZRANGE", keys.ages, count, count + _AT_A_TIME - 1):
-            commands: list[Command] = [("ZSCORE", keys.ages, one) for one in members]
-            commands += [("XRANGE", keys.episodes, int(one), int(one)) for one in members]
-            found = connection.ask_all(commands)
-            for began, entries in zip(found[: len(members)], found[len(members) :], strict=True):
-                is_old = oldest is not None and began is not None and float(began) < oldest
-                too_many = most is not None and held.count - count > most
-                too_much = most_bytes is not None and held.bytes - size > most_bytes
-                if not (is_old or too_many or too_much):
-                    return EpisodeVolume(count=count, bytes=size)
-                count, size = count + 1, size + sum(len(one[1][b"body"]) for one in entries)
-        return EpisodeVolume(count=count, bytes=size)
-
     def _drop(self, bounds: list[Word]) -> tuple[int, int]:
         keys, connection = self._reader.keys, self._reader.connection
         arguments = [FORMAT, _AT_A_TIME, *bounds]

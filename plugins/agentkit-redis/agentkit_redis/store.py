@@ -122,10 +122,6 @@ class RedisStore:
         """Let old episodes go; see ``Pruning.prune``."""
         return self._retention.prune(retention)
 
-    def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete."""
-        return self._retention.prunable(retention)
-
     def volume(self) -> EpisodeVolume:
         """How much is kept of episodes."""
         return self._retention.volume()

@@ -1,14 +1,17 @@
 """Who may use the studio, and what: keys and roles, a session cookie, and protection from forgery.
 
-A browser shows a key once, in the address or in the form of ``/login``; afterwards a signed cookie
-names the user, until the key is taken away or changed. Behind a proxy that knows its users, a
-header names them instead.
+A browser shows a key in the form of ``/login``, or a code that works once in the address; then a
+signed cookie names the user, until the key is taken away or changed. A code can only be made here,
+so that no other site can sign somebody in as somebody else. Behind a proxy that knows its users,
+a header names them instead.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
+import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 Role = Literal["viewer", "reviewer", "operator"]
 """``viewer`` reads, ``reviewer`` also decides on proposals and labels episodes, ``operator`` also
 pins, rolls back, decides on calls and talks to the agent."""
+
+_MOST_WRONG, _WRONG_SECONDS = 6, 60.0
+"""Wrong keys that one address may try in so many seconds, before it has to wait."""
 
 _RANK: Mapping[str, int] = {"viewer": 0, "reviewer": 1, "operator": 2}
 
@@ -61,6 +67,10 @@ class ForbiddenError(Exception):
     """A request that its user may not make, or that did not come from a page of the studio."""
 
 
+class TooManyTriesError(Exception):
+    """Too many wrong keys came from one address."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Access:
     """Who may do what.
@@ -84,6 +94,10 @@ class Access:
     user_header: str = ""
     read_only: bool = False
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    _codes: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _wrong: deque[tuple[float, str]] = field(
+        default_factory=lambda: deque(maxlen=10_000), init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if self.keys is None and not self.user_header:
@@ -108,37 +122,62 @@ class Access:
         known = proof and hmac.compare_digest(proof, str(request.session.get("proof", "")))
         return self.named(name) if known else None
 
-    def log_in(self, request: Request, key: str) -> User | None:
-        """Begin a session with a key; None for one that is not known."""
+    def invite(self, name: str) -> str:
+        """A code with which a browser begins a session of that user, once."""
+        code = secrets.token_urlsafe(24)
+        self._codes[code] = name
+        return code
+
+    def accept(self, request: Request, code: str) -> bool:
+        """Begin the session that a code was made for; it is used up then."""
+        name = self._codes.pop(code, None)
+        return name is not None and self._begin(request, name)
+
+    def log_in(self, request: Request, key: str) -> bool:
+        """Begin a session with a key; False for one that is not known.
+
+        Raises:
+            TooManyTriesError: So many wrong keys came from this address that it has to wait.
+        """
+        now, address = time.monotonic(), request.client.host if request.client else ""
+        while self._wrong and self._wrong[0][0] < now - _WRONG_SECONDS:
+            self._wrong.popleft()
+        if sum(one == address for _, one in self._wrong) >= _MOST_WRONG:
+            raise TooManyTriesError("Too many wrong keys came from here; wait a minute.")
         holder = self.keys.holder(key) if self.keys is not None else None
         if holder is None:
-            return None
+            self._wrong.append((now, address))
+            return False
+        return self._begin(request, holder)
+
+    def _begin(self, request: Request, name: str) -> bool:
+        if self.keys is None:
+            return False
         request.session.clear()
-        assert self.keys is not None
-        request.session.update(user=holder, proof=self.keys.proof(holder))
-        return self.named(holder)
+        request.session.update(user=name, proof=self.keys.proof(name))
+        return True
 
+    def csrf_token(self, request: Request, user: User | None) -> str:
+        """The token that each form carries: of this session and of this user."""
+        nonce = str(request.session.get("csrf", ""))
+        if not nonce:
+            nonce = request.session["csrf"] = secrets.token_urlsafe(24)
+        whose = f"{nonce} {user.name if user else ''}"
+        return hmac.new(self.secret.encode(), whose.encode(), "sha256").hexdigest()
 
-def csrf_token(request: Request) -> str:
-    """The token that each form of this session carries."""
-    token = str(request.session.get("csrf", ""))
-    if not token:
-        token = request.session["csrf"] = secrets.token_urlsafe(24)
-    return token
+    def check_form(self, request: Request, user: User | None, sent: str) -> None:
+        """Refuse a change that was not sent by a page of the studio.
 
-
-def check_form(request: Request, sent: str) -> None:
-    """Refuse a change that was not sent by a page of the studio.
-
-    Raises:
-        ForbiddenError: The token of the session is missing, or another site sent the request.
-    """
-    origin = request.headers.get("origin")
-    if origin not in {None, "null"} and urlsplit(str(origin)).netloc != request.url.netloc:
-        raise ForbiddenError("another site sent this request; open the studio itself")
-    known = str(request.session.get("csrf", ""))
-    if not known or not hmac.compare_digest(known.encode(), sent.encode()):
-        raise ForbiddenError("this page is too old to act on; load it again")
+        Raises:
+            ForbiddenError: The token is missing or another user's, or another site sent the
+                request.
+        """
+        origin = request.headers.get("origin")
+        if origin not in {None, "null"} and urlsplit(str(origin)).netloc != request.url.netloc:
+            raise ForbiddenError("another site sent this request; open the studio itself")
+        known = self.csrf_token(request, user)
+        if not hmac.compare_digest(known.encode(), sent.encode()):
+            raise ForbiddenError("this page is too old to act on; load it again")
 
 
 class Prefix:

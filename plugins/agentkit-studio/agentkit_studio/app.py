@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -16,13 +17,34 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, StoreLookupError, StoreUnavailableError
+from agentkit.evolution.gates import GateConfig
 from agentkit.library.store import Store
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
-from agentkit_studio import calls, episodes, health, inbox, playground, tools
-from agentkit_studio.access import Access, ForbiddenError, Headers, Prefix, User, check_form
-from agentkit_studio.pages import HERE, Agents, Answer, Asked, Goto, Managed, Page, Place, Studio
+from agentkit_studio import calls, episodes, findings, health, inbox, judging, playground, tools
+from agentkit_studio.access import (
+    Access,
+    ForbiddenError,
+    Headers,
+    Prefix,
+    TooManyTriesError,
+)
+from agentkit_studio.pages import (
+    HERE,
+    Agents,
+    Answer,
+    Asked,
+    BadRequestError,
+    Goto,
+    Managed,
+    NotThereError,
+    Page,
+    Place,
+    Studio,
+)
 
 _MOST_FORM_FIELDS = 200
 
@@ -34,6 +56,9 @@ def create_studio(
     access: Access,
     agents: Agents | None = None,
     models: Sequence[str] = (),
+    replays: Agents | None = None,
+    retriever: Retriever | None = None,
+    gates: GateConfig = GateConfig(),  # noqa: B008 - frozen
     title: str = "agentkit",
     https: bool = False,
     prefix: str = "",
@@ -48,13 +73,17 @@ def create_studio(
         agents: Makes the agents that answer in the playground; without it there is none.
         models: Models that the playground may ask beside the project's. Choose with care: a model's
             name can hold an address, to which the provider's key is sent.
+        replays: Makes agents that answer as those of ``agents`` do and run no call, to ask what the
+            present library would do; without it nothing is replayed.
+        retriever: Ranks tools, as the project's agents do; None for the default.
+        gates: The knobs of the gates, as the project has them.
         title: Name of the project.
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
     """
     places = tuple(
         place
-        for pages in (inbox, tools, episodes, playground, health, calls)
+        for pages in (inbox, findings, tools, episodes, judging, playground, health, calls)
         for place in pages.PLACES
     )
     studio = Studio(
@@ -64,6 +93,9 @@ def create_studio(
         access=access,
         agents=agents,
         models=tuple(models),
+        replays=replays,
+        retriever=retriever or default_retriever(),
+        gates=gates,
         title=title,
         places=places,
     )
@@ -98,6 +130,7 @@ def create_studio(
         exception_handlers={
             HTTPException: _sorry(studio),
             ForbiddenError: _sorry(studio),
+            TooManyTriesError: _sorry(studio),
             AgentKitError: _sorry(studio),
             Exception: _sorry(studio),
         },
@@ -111,16 +144,22 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
     """An address as Starlette takes it: the user is known, forms are checked, the view runs."""
 
     async def answer(request: Request) -> Response:
+        if "once" in request.query_params and not place.acts:
+            studio.access.accept(request, request.query_params["once"])
+            return RedirectResponse(request.url.path, 303)  # the code leaves the address
         user = studio.access.user_of(request)
+        if user is None and studio.access.keys is None:
+            raise ForbiddenError("the proxy in front of the studio named no user")
         if user is None:
-            return await _let_in(studio, request)
+            return RedirectResponse(request.url_for("login").path, 303)
         if not user.may(place.role):
             raise ForbiddenError(f"{user.name} is a {user.role}; this takes a {place.role}")
         form: dict[str, str] = {}
         if place.acts:
             async with request.form(max_fields=_MOST_FORM_FIELDS, max_files=0) as sent:
                 form = {name: value for name, value in sent.items() if isinstance(value, str)}
-            check_form(request, form.pop("csrf", "") or request.headers.get("x-csrf", ""))
+            token = form.pop("csrf", "") or request.headers.get("x-csrf", "")
+            studio.access.check_form(request, user, token)
         asked = Asked(
             studio=studio,
             user=user,
@@ -128,30 +167,32 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
             query=dict(request.query_params),
             form=form,
         )
-        given: Any
-        if inspect.iscoroutinefunction(place.view):
-            given = await place.view(asked)
-        else:
-            given = await run_in_threadpool(place.view, asked)
-        found: Answer = given
-        if isinstance(found, Page):
-            return await run_in_threadpool(studio.written, request, user, found)
-        if isinstance(found, Goto):
-            request.session["notice"] = found.notice[:300]
-            return RedirectResponse(request.url_for(found.route, **found.values).path, 303)
-        return found
+        if not place.acts:
+            studio.waiting.add(id(request))
+        try:
+            return await _answered(studio, request, place, asked)
+        finally:
+            studio.waiting.discard(id(request))
 
     return answer
 
 
-async def _let_in(studio: Studio, request: Request) -> Response:
-    """A stranger's request: a key in the address opens a session and leaves the address."""
-    key = request.query_params.get("key", "")
-    if key and studio.access.log_in(request, key) is not None:
-        return RedirectResponse(request.url.path, 303)
-    if studio.access.keys is None:
-        raise ForbiddenError("the proxy in front of the studio named no user")
-    return RedirectResponse(request.url_for("login").path, 303)
+async def _answered(studio: Studio, request: Request, place: Place, asked: Asked) -> Response:
+    """What the view of a place gives, as a response."""
+    given: Any
+    if inspect.iscoroutinefunction(place.view):
+        given = await place.view(asked)
+    else:
+        given = await run_in_threadpool(place.view, asked)
+    found: Answer = given
+    if isinstance(found, Page):
+        return await run_in_threadpool(studio.written, request, asked.user, found)
+    if isinstance(found, Goto):
+        request.session["notice"] = found.notice[:300]
+        address = request.url_for(found.route, **found.values).path
+        behind = f"?{urlencode(found.query)}" if found.query else ""
+        return RedirectResponse(address + behind, 303)
+    return found
 
 
 def _login(studio: Studio) -> Callable[[Request], Awaitable[Response]]:
@@ -161,13 +202,13 @@ def _login(studio: Studio) -> Callable[[Request], Awaitable[Response]]:
         wrong = False
         if request.method == "POST":
             async with request.form(max_fields=4, max_files=0) as sent:
-                check_form(request, str(sent.get("csrf", "")))
-                if studio.access.log_in(request, str(sent.get("key", ""))) is not None:
+                user = studio.access.user_of(request)
+                studio.access.check_form(request, user, str(sent.get("csrf", "")))
+                if studio.access.log_in(request, str(sent.get("key", ""))):
                     return RedirectResponse(request.url_for("inbox").path, 303)
                 wrong = True
-        nobody = User(name="", role="viewer")
         page = Page(template="login.html", values={"wrong": wrong}, status=403 if wrong else 200)
-        return studio.written(request, nobody, page)
+        return studio.written(request, None, page)
 
     return answer
 
@@ -184,12 +225,21 @@ def _sorry(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]
                 pass
             case ForbiddenError():
                 status = 403
+            case TooManyTriesError():
+                status = 429
+            case BadRequestError():
+                status = 400
+            case NotThereError() | StoreLookupError():
+                status = 404
+            case StoreUnavailableError():
+                status = 503
             case AgentKitError():
                 status = 409
             case _:  # Starlette raises it again, so that the log has it
                 status, words = 500, "Something unexpected went wrong; the studio's log has it."
-        user = studio.access.user_of(request) or User(name="", role="viewer")
         page = Page(template="sorry.html", values={"words": words, "status": status}, status=status)
-        return await run_in_threadpool(studio.written, request, user, page)
+        return await run_in_threadpool(
+            studio.written, request, studio.access.user_of(request), page
+        )
 
     return answer

@@ -7,8 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from agentkit.agent.session import pending_approvals
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.cli.episodes import call_line
-from agentkit.errors import UsageError
-from agentkit_studio.pages import Asked, Goto, Page, Place
+from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place
 
 _PAGE = 50
 
@@ -29,14 +28,26 @@ async def decide(asked: Asked) -> Goto:
     which, reason = asked.path["episode_id"], asked.form.get("reason", "").strip()[:2_000]
     run = await run_in_threadpool(asked.studio.store.get, which)
     if run is None or not deferred_calls(run):
-        raise UsageError(f"no run {which[:60]!r} waits for a person")
-    yes = asked.form.get("decision") == "approve"
+        raise NotThereError(f"No run {which[:60]!r} waits for a person.")
+    yes = decided(asked)
     decision = Approval(approved=yes, reason="" if yes else reason)
     agent = await run_in_threadpool(asked.studio.agent_at)
     approvals = {call.call_id: decision for call in deferred_calls(run)}
     result = await agent.resume(run, approvals=approvals)
     done = "approved" if yes else "refused"
     return Goto(route="calls", notice=f"{done}: {result.output or result.stop_reason}")
+
+
+def decided(asked: Asked) -> bool:
+    """Whether the form lets calls run.
+
+    Raises:
+        BadRequestError: It says neither yes nor no.
+    """
+    said = asked.form.get("decision")
+    if said not in {"approve", "reject"}:
+        raise BadRequestError("Say whether the calls may run: approve or reject.")
+    return said == "approve"
 
 
 PLACES = (

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from agentkit.agent.agent import Agent
 from agentkit.cli.options import StoreUrl, command, option
 from agentkit.cli.output import say
+from agentkit.cli.project import current_project
 from agentkit.cli.run import AgentOptions, make_agent
-from agentkit.cli.stores import manager_of, opened, person
+from agentkit.cli.stores import manager_of, opened, person, retriever_of
 from agentkit.errors import UsageError
 from agentkit.server.keys import Keys
 from agentkit_studio.access import Access, Role
@@ -34,8 +35,8 @@ def studio(
 ) -> None:
     """Review proposals, watch runs and try the agent in the browser.
 
-    On this machine an address with a fresh key is printed, and its user may do everything. For a
-    team give each a key, or let a proxy name them.
+    On this machine an address that works once and a fresh key are printed, and whoever has either
+    may do everything. For a team give each a key, or let a proxy name them.
 
     Args:
         host: Where to listen.
@@ -64,7 +65,7 @@ def studio(
         **dict.fromkeys(operator, "operator"),
     }
     keys = None
-    key = ""
+    key = me = ""
     if keys_from:
         keys = Keys.from_file(keys_from)
     elif not user_header:
@@ -75,15 +76,24 @@ def studio(
         )
         keys, roles = Keys({me: key}), {me: "operator"}
 
-    def announce(url: str) -> None:
-        say(f"{url}{prefix}/{f'?key={key}' if key else ''}")
-
     access = Access(keys=keys, roles=roles, user_header=user_header, read_only=read_only)
+
+    def announce(url: str) -> None:
+        say(f"{url}{prefix}/{f'?once={access.invite(me)}' if key else ''}")
+        if key:
+            say(f"The address works once; in other browsers sign in with the key {key}")
+
     with opened(store_url) as store:
 
         def agent_at(version: int | None, model: str) -> Agent[Any, Any]:
             changed = replace(options, pin=version, model=model or options.model)
             return make_agent(changed, store, name="studio")
+
+        def replaying_at(version: int | None, model: str) -> Agent[Any, Any]:
+            changed = replace(options, pin=version, model=model or options.model)
+            return make_agent(
+                replace(changed, targets=(), catalogue=True), store, name="studio replay"
+            )
 
         app = create_studio(
             lambda policy: manager_of(store, lifecycle=policy),
@@ -91,6 +101,9 @@ def studio(
             access=access,
             agents=agent_at if options.targets else None,
             models=also,
+            replays=replaying_at if options.targets else None,
+            retriever=retriever_of(store),
+            gates=current_project().rules,
             https=https,
             prefix=prefix,
         )

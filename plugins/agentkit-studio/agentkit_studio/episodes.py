@@ -7,25 +7,42 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from starlette.responses import Response
-
 from agentkit.cli.episodes import call_line, result_line
 from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.labels import NOT_FAILURES
-from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
-from agentkit.episodes.labels import is_extra_record
-from agentkit.errors import StoreLookupError, UsageError
-from agentkit.evaluation.results.texts import label_name
+from agentkit.episodes import Diagnosis, Episode, Turn
+from agentkit.episodes.labels import VIEW_OF, is_extra_record, is_late_verdict
+from agentkit.evaluation.results.texts import LABELS, label_name
 from agentkit.evolution.learning import feedback_on
-from agentkit.evolution.observers import judged
 from agentkit.library.store import EpisodeFilter
-from agentkit_studio.pages import Asked, Goto, Page, Place
+from agentkit_studio.pages import Asked, NotThereError, Page, Place, whole
 
 _PAGE = 50
 _SECONDS = 0.1
 """How long one page looks for episodes that match; the next page goes on from there."""
 
-FILTERS = ("tool", "session", "label", "version", "verdict", "text")
+_COUNTING_SECONDS = 0.03
+"""How long a page waits for verdicts that came later to be counted."""
+
+FILTERS = ("tool", "session", "label", "version", "verdict", "wrong", "text")
+
+_LONGEST_SEARCHED = 20_000
+_MOST_OF_SESSION = 200
+
+
+REPLAY = "replay"
+"""The label ``source`` of a run that asks what would happen now."""
+
+KINDS_BY_HAND: Mapping[str, str] = {
+    "wrong_value": "an argument has the wrong value",
+    "missing_argument": "an argument is missing",
+    "unexpected_argument": "an argument should not be there",
+    "wrong_tool": "another tool was due",
+    "unexpected_call": "the call should not have been made",
+    "missing_call": "a call is missing",
+    "wrong_answer": "the answer is wrong",
+}
+"""What a person can say of an episode, by the kind of evidence that it becomes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,8 +99,19 @@ class Found:
 def listed(asked: Asked) -> Page:
     """Episodes that match, the newest first."""
     chosen = {name: asked.query.get(name, "").strip()[:200] for name in FILTERS}
+    whole(chosen["version"])
+    health = asked.studio.health
+    health.update(_COUNTING_SECONDS)
     found = _found(asked, chosen)
-    values = {"found": found, "chosen": chosen, "is_filtered": any(chosen.values())}
+    values = {
+        "found": found,
+        "judged": {one.episode_id: health.verdict_of(one) for one in found.episodes},
+        "labels": {one.episode_id: health.label_of(one) for one in found.episodes},
+        "chosen": chosen,
+        "is_filtered": any(chosen.values()),
+        "all_labels": [one for one in LABELS if one not in NOT_FAILURES],
+        "label_name": label_name,
+    }
     return Page(template="episodes.html", section="episodes", values=values)
 
 
@@ -103,60 +131,106 @@ def _found(asked: Asked, chosen: Mapping[str, str]) -> Found:
             if one.episode_id == after or not behind:
                 continue
         looked_at += 1
-        if not is_extra_record(one.metadata) and _matches(one, chosen):
+        if not is_extra_record(one.metadata) and _matches(asked, one, chosen):
             episodes.append(one)
         if len(episodes) == _PAGE or time.monotonic() > until:
             return Found(episodes=episodes, last=one.episode_id, looked_at=looked_at)
     return Found(episodes=episodes, looked_at=looked_at)
 
 
-def _matches(one: Episode, chosen: Mapping[str, str]) -> bool:
+def _matches(asked: Asked, one: Episode, chosen: Mapping[str, str]) -> bool:
     if chosen["version"] and str(one.library_version) != chosen["version"]:
         return False
-    if chosen["text"] and chosen["text"].casefold() not in one.request.casefold():
+    wanted = chosen["text"].casefold()
+    if wanted and not any(wanted in text[:_LONGEST_SEARCHED].casefold() for text in _texts(one)):
         return False
-    match chosen["verdict"]:
-        case "passed":
-            return one.verdict is not None and one.verdict.passed
-        case "failed":
-            return one.verdict is not None and not one.verdict.passed
-        case "refused":
-            return any(result.status == "failed" for result in one.results)
-        case _:
-            return True
+    if chosen["wrong"] and asked.studio.health.label_of(one) != chosen["wrong"]:
+        return False
+    if chosen["verdict"] == "refused":
+        return any(result.status == "failed" for result in one.results)
+    passed = {"passed": True, "failed": False}.get(chosen["verdict"])
+    return passed is None or asked.studio.health.verdict_of(one) is passed
+
+
+def _texts(one: Episode) -> Iterator[str]:
+    """What was asked, called and answered."""
+    yield one.request
+    yield one.output if isinstance(one.output, str) else ""
+    yield from map(call_line, one.calls)
+    yield from (result.text for result in one.results)
 
 
 def episode(asked: Asked) -> Page:
     """One episode, from the request to the verdict."""
-    one = _episode(asked)
-    library = asked.studio.store.load(one.library_version or None)
-    diagnosis = one.diagnosis or diagnose(one, library, one.verdict)
-    said = list(feedback_on(asked.studio.store, one.episode_id))
+    one = episode_of(asked)
+    said = verdicts_on(asked, one)
+    judged = next((record.verdict for record in said if record.verdict), one.verdict)
+    library = asked.studio.health.library(one.library_version)
+    diagnosis = (one.diagnosis if judged is one.verdict else None) or diagnose(one, library, judged)
+    again = (
+        asked.studio.store.get(asked.query.get("replay", "")) if "replay" in asked.query else None
+    )
+    if again is not None and again.metadata.get(VIEW_OF) != one.episode_id:
+        again = None
     values = {
         "one": one,
-        "steps": list(_steps(one, diagnosis)),
+        "steps": list(steps_of(one, diagnosis)),
         "diagnosis": diagnosis,
         "label": label_name(diagnosis.label),
         "is_failure": diagnosis.label not in NOT_FAILURES,
         "labels": {name: text for name, text in one.metadata.items() if name != "settings"},
-        "output": one.output
-        if isinstance(one.output, str)
-        else json.dumps(one.output, default=repr),
-        "feedback": said,
-        "evidence": list(one.verdict.evidence) if one.verdict is not None else [],
+        "output": _written(one.output),
+        "said": said,
+        "verdict": judged,
+        "evidence": list(judged.evidence) if judged is not None else [],
+        "calls": list(_numbered(one)),
+        "kinds": KINDS_BY_HAND,
+        "again": again,
+        "again_steps": [] if again is None else list(steps_of(again, Diagnosis(label="unjudged"))),
+        "can_replay": asked.studio.replays is not None,
+        "models": asked.studio.models,
     }
     return Page(template="episode.html", section="episodes", values=values)
 
 
-def _episode(asked: Asked) -> Episode:
+def _written(output: object) -> str:
+    return output if isinstance(output, str) else json.dumps(output, default=repr)
+
+
+def episode_of(asked: Asked) -> Episode:
+    """The episode that the address names."""
     which = asked.path["episode_id"]
     found = asked.studio.store.get(which)
     if found is None:
-        raise StoreLookupError(f"no episode {which[:60]!r} is kept")
+        raise NotThereError(f"No episode {which[:60]!r} is kept.")
     return found
 
 
-def _steps(one: Episode, diagnosis: Diagnosis) -> Iterator[Step]:
+def verdicts_on(asked: Asked, one: Episode) -> list[Episode]:
+    """What users and persons said of an episode afterwards, the newest first."""
+    asked.studio.health.update(_COUNTING_SECONDS)
+    store, found = asked.studio.store, list(feedback_on(asked.studio.store, one.episode_id))
+    known = asked.studio.health.judged_by(one)
+    if known is None and one.session_id:
+        found += store.select(EpisodeFilter(session_id=one.session_id, limit=_MOST_OF_SESSION))
+    elif known and (latest := store.get(known)) is not None:
+        found.append(latest)
+    late = {
+        record.episode_id: record
+        for record in found
+        if is_late_verdict(record) and record.metadata[VIEW_OF] == one.episode_id
+    }
+    return sorted(late.values(), key=lambda record: record.episode_id, reverse=True)
+
+
+def _numbered(one: Episode) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The calls, each with its id for forms and the names of its arguments."""
+    for call in one.calls:
+        yield call.call_id, call_line(call), tuple(call.arguments)
+
+
+def steps_of(one: Episode, diagnosis: Diagnosis) -> Iterator[Step]:
+    """The turns of an episode, each with what is wrong with it."""
     wrong = {turn.turn: turn for turn in diagnosis.turns if turn.label not in NOT_FAILURES}
     whole = sum(turn.seconds for turn in one.turns) or 1.0
     for at, turn in enumerate(one.turns):
@@ -171,12 +245,12 @@ def _steps(one: Episode, diagnosis: Diagnosis) -> Iterator[Step]:
             seconds=turn.seconds,
             share=100 * turn.seconds / whole,
             tokens=turn.usage.total_tokens,
-            lines=tuple(_lines(turn)),
+            lines=tuple(_lines(turn, is_replay=one.metadata.get("source") == REPLAY)),
             diagnosis=told,
         )
 
 
-def _lines(turn: Turn) -> Iterator[Line]:
+def _lines(turn: Turn, *, is_replay: bool) -> Iterator[Line]:
     if turn.retrieval is not None:
         yield Line(kind="offered", text=", ".join(turn.retrieval.offered) or "nothing")
     if (trace := turn.refine) is not None:
@@ -189,59 +263,15 @@ def _lines(turn: Turn) -> Iterator[Line]:
     for call, result in turn.steps():
         yield Line(kind="call", text=call_line(call))
         if result is not None:
-            yield Line(
-                kind="gives", text=result_line(result), ok=result.status in {"ok", "deferred"}
-            )
+            is_left = is_replay and result.status == "deferred"
+            text = "valid; a replay runs nothing" if is_left else result_line(result)
+            yield Line(kind="gives", text=text, ok=result.status in {"ok", "deferred"})
     if turn.correction:
         yield Line(kind="corrected", text=turn.correction, ok=False)
-
-
-def verdict(asked: Asked) -> Goto:
-    """A person's verdict, kept beside the episode; the next round learns from it."""
-    one = _episode(asked)
-    said, reason = asked.form.get("verdict", ""), asked.form.get("reason", "").strip()[:2_000]
-    if said not in {"passed", "failed"}:
-        raise UsageError("say whether the answer was right")
-    passed = said == "passed"
-    message = reason or f"{asked.user.name} says that the answer is wrong"
-    evidence = () if passed else (Evidence(kind="criterion_failed", message=message),)
-    found = Verdict(
-        passed=passed,
-        score=float(passed),
-        evidence=evidence,
-        verifier="person",
-        details={"person": asked.user.name} | ({"reason": reason} if reason else {}),
-    )
-    asked.studio.store.append(judged(one, found))
-    notice = "your verdict is kept beside the episode; the next round learns from it"
-    return Goto(route="episode", values={"episode_id": one.episode_id}, notice=notice)
-
-
-def as_task(asked: Asked) -> Response:
-    """The episode as a task of your own, in the form that ``agentkit eval`` reads.
-
-    What was called and went well is what the task expects; correct it where it was wrong.
-    """
-    one = _episode(asked)
-    calls = [
-        {"name": call.name, "arguments": dict(call.arguments)}
-        for turn in one.turns
-        for call, result in turn.steps()
-        if result is not None and result.status == "ok"
-    ]
-    expects = {"calls": calls} if calls else {"contains": str(one.output or "")[:200]}
-    record = {"id": one.episode_id, "request": one.request, "expects": expects}
-    return Response(
-        json.dumps(record, ensure_ascii=False) + "\n",
-        media_type="application/x-ndjson",
-        headers={"content-disposition": f'attachment; filename="task-{one.episode_id}.jsonl"'},
-    )
 
 
 _ONE = "/episodes/{episode_id}"
 PLACES = (
     Place(path="/episodes", name="episodes", view=listed, title="Episodes"),
     Place(path=_ONE, name="episode", view=episode),
-    Place(path=f"{_ONE}/task", name="as_task", view=as_task),
-    Place(path=f"{_ONE}/verdict", name="verdict", view=verdict, role="reviewer", acts=True),
 )

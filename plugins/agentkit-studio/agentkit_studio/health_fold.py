@@ -1,36 +1,85 @@
-"""``HealthFold``: the numbers of the episodes, by library version, by day and by arm of a canary.
+"""What is worked out in a thread, so that no page waits for it.
 
-They are counted in a thread, the newest episode first, and go on from where they were when somebody
-looks again, so that no page waits for a hundred thousand episodes.
+``HealthFold`` counts the episodes by library version, day, tool and arm of a canary, the newest
+first, and goes on from where it was when somebody looks again. ``Examination`` keeps what the
+doctor finds in the newest library.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 import threading
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from statistics import median
 from typing import Any
 
+from agentkit.diagnosis import diagnose
+from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Episode, Verdict
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
+    SHADOW_OF,
     VIEW_OF,
     is_extra_record,
     is_imported,
     is_late_verdict,
 )
-from agentkit.library.store import EpisodeStore
+from agentkit.errors import StoreLookupError
+from agentkit.evaluation.doctor import Catalogue, examine
+from agentkit.evaluation.doctor.catalogue import KINDS, Finding, Kind
+from agentkit.library.library import Library
+from agentkit.library.store import Store
 from agentkit.metrics.statistics import wilson_interval
 
 _SAMPLE = 500
 """Run times that are kept of each group, drawn evenly, for its median."""
 
+_UNINTERRUPTED, _STRETCH, _LONGEST_PAUSE = 500, 20, 1.0
+"""Episodes that are counted at once, those between two looks whether somebody waits, and how many
+seconds a look may take."""
+
 _MOST_REMEMBERED = 50_000
 """Episodes whose verdict can still come later."""
+
+_MOST_TRIALS = 20_000
+"""Records of one canary that are kept for the picture of its evidence."""
+
+MANY_TOOLS = 1_000
+"""From so many tools on, pairs that are alike or confused are not looked for here: that takes a
+search for each tool, and the memory of an index."""
+
+MOST_FINDINGS = 50
+"""Findings of a kind that are kept."""
+
+_SEARCHING = {"not_found", "confused", "duplicate", "near_duplicate", "siblings"}
+
+_MOST_TOOLS = 20_000
+"""Names of tools whose calls are counted; models make names up."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """How an episode was judged.
+
+    Attributes:
+        version: Its library version.
+        day: When it began.
+        passed: The verdict; None for none.
+        by: Id of the record that holds a later verdict.
+        label: What went wrong; empty for nothing.
+    """
+
+    version: int
+    day: str
+    passed: bool | None = None
+    by: str = ""
+    label: str = ""
 
 
 @dataclass(kw_only=True)
@@ -44,9 +93,11 @@ class Group:
         calls: Calls.
         failed_calls: Those of them that failed.
         searches: Searches of models for tools that they were not offered.
+        missed: Runs in which the model searched, or called a tool that it had not been offered.
         tokens: Tokens, read and written.
         cost_usd: Price, as far as it is known.
-        failures: How often each kind of failure came.
+        failures: Why calls failed: how often each kind of failure came.
+        labels: What went wrong with runs: how often each label of the diagnosis came.
         seconds: Run times, an even sample.
     """
 
@@ -56,9 +107,11 @@ class Group:
     calls: int = 0
     failed_calls: int = 0
     searches: int = 0
+    missed: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     failures: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
 
     def add(self, one: Episode, chance: random.Random) -> None:
@@ -71,7 +124,10 @@ class Group:
             if result.status == "failed":
                 self.failed_calls += 1
                 self.failures[result.failure.kind if result.failure else "failed"] += 1
-        self.searches += sum(len(turn.searches) for turn in one.turns)
+        searches = sum(len(turn.searches) for turn in one.turns)
+        strange = any(one.failure and one.failure.kind == "unknown_tool" for one in one.results)
+        self.searches += searches
+        self.missed += bool(searches or strange)
         if one.error:
             self.failures["run failed"] += 1
         if len(self.seconds) < _SAMPLE:
@@ -79,15 +135,18 @@ class Group:
         elif (place := chance.randrange(self.runs)) < _SAMPLE:
             self.seconds[place] = one.seconds
 
-    def judge(self, *, passed: bool, by: int = 1) -> None:
-        """Count a verdict, or with ``by`` of -1 take it out again."""
-        self.judged += by
-        self.passed += by if passed else 0
+    def judge(self, known: Known, by: int = 1) -> None:
+        """Count a verdict and a label, or with ``by`` of -1 take them out again."""
+        if known.passed is not None:
+            self.judged += by
+            self.passed += by if known.passed else 0
+        if known.label:
+            self.labels[known.label] += by
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, with rates and the interval of the accuracy; None for what is unknown."""
         found = wilson_interval(self.passed, self.judged) if self.judged else None
-        runs = self.runs or 1
+        runs, times = self.runs or 1, sorted(self.seconds)
         return {
             "runs": self.runs,
             "judged": self.judged,
@@ -98,10 +157,14 @@ class Group:
             "failed_calls": self.failed_calls,
             "failed_share": round(self.failed_calls / self.calls, 4) if self.calls else None,
             "searches": self.searches,
+            "missed_share": round(self.missed / runs, 4),
             "tokens_a_run": round(self.tokens / runs, 1),
             "cost_usd": round(self.cost_usd, 6),
-            "median_seconds": round(median(self.seconds), 3) if self.seconds else None,
+            "cost_a_run": round(self.cost_usd / runs, 6),
+            "median_seconds": round(median(times), 3) if times else None,
+            "slow_seconds": round(times[int(0.95 * (len(times) - 1))], 3) if times else None,
             "failures": dict(self.failures.most_common(12)),
+            "labels": dict((+self.labels).most_common()),
         }
 
 
@@ -110,20 +173,24 @@ class HealthFold:
 
     Args:
         store: Where the episodes are.
+        is_busy: Whether somebody waits for a page; a long count lets them go first.
     """
 
-    def __init__(self, store: EpisodeStore) -> None:
-        self._store = store
+    def __init__(self, store: Store, is_busy: Callable[[], bool] = lambda: False) -> None:
+        self._store, self._is_busy = store, is_busy
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._chance = random.Random(0)  # noqa: S311 - which run times are kept
         self._newest = ""
-        self._late: dict[str, tuple[bool, str]] = {}
-        self._known: dict[str, tuple[int, str, bool | None, str]] = {}
+        self._late: dict[str, tuple[Verdict, str]] = {}
+        self._known: dict[str, Known] = {}
+        self.library = lru_cache(maxsize=4)(self._load)
         self.counted = 0
         self.versions: dict[int, Group] = defaultdict(Group)
         self.days: dict[str, Group] = defaultdict(Group)
         self.arms: dict[tuple[str, str], Group] = defaultdict(Group)
+        self.tools: dict[str, dict[int, list[int]]] = {}
+        self.trials: dict[str, list[Episode]] = defaultdict(list)
 
     @property
     def is_working(self) -> bool:
@@ -138,19 +205,91 @@ class HealthFold:
         assert self._thread is not None
         self._thread.join(wait)
 
+    def verdict_of(self, episode: Episode) -> bool | None:
+        """Whether an episode was found right, also by a verdict that came later; None: unjudged."""
+        known = self._known.get(episode.episode_id)
+        if known is not None:
+            return known.passed
+        verdict = episode.verdict
+        return None if verdict is None or verdict.fault is not None else verdict.passed
+
+    def label_of(self, episode: Episode) -> str:
+        """What went wrong with a run, also by a later verdict; empty for nothing."""
+        known = self._known.get(episode.episode_id)
+        return self._label(episode, episode.verdict) if known is None else known.label
+
+    def judged_by(self, episode: Episode) -> str | None:
+        """Id of the record that holds the latest verdict beside an episode.
+
+        Empty for none, None where the episode was not counted, or what came since was not.
+        """
+        known = self._known.get(episode.episode_id)
+        return None if known is None or self.is_working else known.by
+
+    def calls_of(self, tool: str, since: int, until: int | None = None) -> tuple[int, int]:
+        """Calls of a tool in runs with some library versions, and how many of them failed.
+
+        Args:
+            tool: The name.
+            since: The first version.
+            until: The version behind the last one; None for all that follow.
+        """
+        with self._lock:
+            found = [
+                counts
+                for version, counts in self.tools.get(tool, {}).items()
+                if since <= version and (until is None or version < until)
+            ]
+        return sum(one[0] for one in found), sum(one[1] for one in found)
+
+    def trials_of(self, experiment: str) -> Sequence[Episode]:
+        """The judged runs of a canary, without their turns, in any order."""
+        with self._lock:
+            return list(self.trials.get(experiment, ()))
+
+    def _load(self, version: int) -> Library:
+        """The library of a version, for diagnoses; an empty one where it is gone."""
+        try:
+            return self._store.load(version or None)
+        except StoreLookupError:
+            return Library()
+
     def _work(self) -> None:
         newest = ""
-        for one in self._store.select():
+        for number, one in enumerate(self._store.select()):
+            if number >= _UNINTERRUPTED and number % _STRETCH == 0:
+                self._let_others_first()
             newest = newest or one.episode_id
             if one.episode_id <= self._newest:
                 break
+            label = self._label(one, self._late.get(one.episode_id, (one.verdict, ""))[0])
             with self._lock:
-                self._take(one)
+                self._take(one, label)
         self._newest = newest or self._newest
 
-    def _take(self, one: Episode) -> None:
+    def _let_others_first(self) -> None:
+        until = time.monotonic() + _LONGEST_PAUSE
+        while self._is_busy() and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def _label(self, one: Episode, verdict: Verdict | None) -> str:
+        """What went wrong with a run, as its diagnosis says; empty for nothing."""
+        if not one.turns or is_extra_record(one.metadata) or is_imported(one.metadata):
+            return ""
+        is_wrong = verdict is not None and verdict.fault is None and not verdict.passed
+        if not is_wrong and not any(result.status == "failed" for result in one.results):
+            return ""
+        found = one.diagnosis if verdict is one.verdict else None
+        label = (found or diagnose(one, self.library(one.library_version), verdict)).label
+        return "" if label in NOT_FAILURES else label
+
+    def _take(self, one: Episode, label: str) -> None:
         if is_imported(one.metadata):
             return
+        experiment = one.metadata.get(EXPERIMENT, "")
+        is_trial = experiment and SHADOW_OF not in one.metadata
+        if is_trial and len(self.trials[experiment]) < _MOST_TRIALS:
+            self.trials[experiment].append(replace(one, turns=(), request="", output=None))
         if is_late_verdict(one):
             if one.verdict is not None:
                 self._later(one.metadata[VIEW_OF], one.verdict, one.episode_id)
@@ -158,40 +297,56 @@ class HealthFold:
         if is_extra_record(one.metadata):
             return
         self.counted += 1
-        verdict, by = self._late.pop(one.episode_id, (None, ""))
-        if verdict is None and one.verdict is not None and one.verdict.fault is None:
-            verdict = one.verdict.passed
-        day = one.started_at[:10]
-        for group in self._groups(one, day):
+        verdict, by = self._late.pop(one.episode_id, (one.verdict, ""))
+        passed = None if verdict is None or verdict.fault is not None else verdict.passed
+        known = Known(
+            version=one.library_version,
+            day=sys.intern(one.started_at[:10]),
+            passed=passed,
+            by=by,
+            label=label,
+        )
+        for group in self._groups(known, one.metadata):
             group.add(one, self._chance)
-            if verdict is not None:
-                group.judge(passed=verdict)
-        self._known[one.episode_id] = one.library_version, day, verdict, by
+            group.judge(known)
+        self._count_calls(one)
+        self._known[one.episode_id] = known
         while len(self._known) > _MOST_REMEMBERED:
             del self._known[next(iter(self._known))]
 
-    def _groups(self, one: Episode, day: str) -> Iterator[Group]:
-        yield self.versions[one.library_version]
-        yield self.days[day]
-        if one.metadata.get(EXPERIMENT):
-            yield self.arms[one.metadata[EXPERIMENT], one.metadata.get(ARM, "control")]
+    def _groups(self, known: Known, labels: Mapping[str, str]) -> Iterator[Group]:
+        yield self.versions[known.version]
+        yield self.days[known.day]
+        if labels.get(EXPERIMENT):
+            yield self.arms[labels[EXPERIMENT], labels.get(ARM, "control")]
+
+    def _count_calls(self, one: Episode) -> None:
+        for result in one.results:
+            name = one.library_names.get(result.name, result.name)
+            if name not in self.tools and len(self.tools) >= _MOST_TOOLS:
+                continue
+            counts = self.tools.setdefault(name, {}).setdefault(one.library_version, [0, 0])
+            counts[0] += 1
+            counts[1] += result.status == "failed"
 
     def _later(self, episode_id: str, verdict: Verdict, record_id: str) -> None:
         """A verdict that was given beside its episode; of several the newest record counts."""
         if verdict.fault is not None:
             return
-        known = self._known.get(episode_id)
-        if known is None:  # records come newest first, so before their episode
-            self._late.setdefault(episode_id, (verdict.passed, record_id))
+        before = self._known.get(episode_id)
+        if before is None:  # records come newest first, so before their episode
+            self._late.setdefault(episode_id, (verdict, record_id))
             return
-        version, day, before, by = known
-        if record_id < by:
+        if record_id < before.by:
             return
-        for group in (self.versions[version], self.days[day]):
-            if before is not None:
-                group.judge(passed=before, by=-1)
-            group.judge(passed=verdict.passed)
-        self._known[episode_id] = version, day, verdict.passed, record_id
+        label = ""
+        if not verdict.passed and (one := self._store.get(episode_id)) is not None:
+            label = self._label(one, verdict)
+        known = replace(before, passed=verdict.passed, by=record_id, label=label)
+        for group in self._groups(before, {}):
+            group.judge(before, by=-1)
+            group.judge(known)
+        self._known[episode_id] = known
 
     def to_json(self) -> dict[str, Any]:
         """All numbers."""
@@ -208,3 +363,50 @@ class HealthFold:
                     for (experiment, arm), group in sorted(self.arms.items())
                 ],
             }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examined:
+    """What the doctor found in a library.
+
+    Attributes:
+        tools: How many there are.
+        tokens: Prompt tokens of all of them.
+        kinds: Each kind of finding, the worst first, how many there are, and the first of them.
+    """
+
+    tools: int
+    tokens: int
+    kinds: tuple[tuple[Kind, int, tuple[Finding, ...]], ...]
+
+
+class Examination:
+    """The doctor's findings in a library, made in a thread and kept for its version."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._found: tuple[int, Examined] | None = None
+
+    def of(self, library: Library, wait: float = 0.1) -> Examined | None:
+        """The findings; None while they are being made."""
+        if self._thread is None and (self._found is None or self._found[0] != library.version):
+            self._thread = threading.Thread(
+                target=self._examine, args=(library,), name="studio-doctor", daemon=True
+            )
+            self._thread.start()
+        if (thread := self._thread) is not None:
+            thread.join(wait)
+        known = self._found
+        return known[1] if known is not None and known[0] == library.version else None
+
+    def _examine(self, library: Library) -> None:
+        try:
+            codes = [one for one in KINDS if len(library) <= MANY_TOOLS or one not in _SEARCHING]
+            checkup = examine(Catalogue.of(library.definitions), codes=codes)
+            kinds = tuple(
+                (kind, len(found), found[:MOST_FINDINGS]) for kind, found in checkup.grouped()
+            )
+            found = Examined(tools=len(library), tokens=checkup.tokens, kinds=kinds)
+            self._found = library.version, found
+        finally:
+            self._thread = None

@@ -2,74 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+from collections.abc import Sequence
 from itertools import islice
 
-from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.differences import PARAMETER, ViewChange
-from agentkit.evolution.gates import GateReport
+from agentkit.evolution.differences import model_view
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord
-from agentkit.evolution.review import STATE_WORDS, review_of
+from agentkit.evolution.review import STATE_WORDS, Review, review_of
+from agentkit.evolution.validation.checks import (
+    LEXICAL_CHECKS,
+    SEMANTIC_CHECKS,
+    STRUCTURAL_CHECKS,
+)
 from agentkit.library.events import Author
-from agentkit_studio.pages import Asked, Goto, Page, Place
+from agentkit_studio.figures import budget_of, gate_figure
+from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place
+from agentkit_studio.views import lines, pretty, side_by_side
 
 _PAGE = 50
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DiffRow:
-    """Two lines side by side.
-
-    Attributes:
-        before: On the left; None for nothing.
-        after: On the right; None for nothing.
-    """
-
-    before: str | None
-    after: str | None
-
-    @property
-    def is_same(self) -> bool:
-        """Whether nothing changed."""
-        return self.before == self.after
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShownChange:
-    """One change of what models see.
-
-    Attributes:
-        place: The parameter; empty for the tool.
-        sentence: The change in words; empty for a text, which speaks for itself.
-        rows: Both sides, line by line.
-    """
-
-    place: str
-    sentence: str
-    rows: tuple[DiffRow, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShownGate:
-    """A gate's numbers as a picture.
-
-    Attributes:
-        report: What it said.
-        gained: Tasks that the candidate did better.
-        lost: Tasks that it did worse.
-        interval: The difference with its bounds, in points; None where the gate has none.
-        level: The error budget of this test, a probability; None where the gate has none.
-    """
-
-    report: GateReport
-    gained: int
-    lost: int
-    interval: tuple[float, float, float] | None = None
-    level: float | None = None
+_CHECKS = (
+    f"{len(LEXICAL_CHECKS)} of the words, {len(STRUCTURAL_CHECKS)} of the contract, "
+    f"{len(SEMANTIC_CHECKS)} that hold words against schema and rules"
+)
 
 
 def listed(asked: Asked) -> Page:
@@ -110,92 +66,75 @@ def _page(records: Sequence[ProposalRecord], after: str) -> tuple[Sequence[Propo
 
 def proposal(asked: Asked) -> Page:
     """All that a person needs to decide about one proposal."""
-    manager = asked.studio.manager
-    manager.refresh()
-    review = review_of(manager, asked.path["proposal_id"], find=asked.studio.store.get)
+    manager, record = _found(asked)
+    review = review_of(manager, record.proposal_id, find=asked.studio.store.get)
+    rules = asked.studio.gates
+    before, after = (
+        {} if one is None else model_view(one) for one in (review.before, review.after)
+    )
     values = {
         "review": review,
-        "changes": list(shown_changes(review.changes)),
-        "gates": list(map(shown_gate, review.comparisons)),
-        "is_open": manager.ledger.proposals[review.proposal_id].is_open,
+        "parts": side_by_side(review.before, review.after),
+        "json": list(lines(pretty(before), pretty(after))) if before != after else [],
+        "unseen": [
+            (one.field, list(lines(str(one.before), str(one.after))))
+            for one in review.other_changes
+        ],
+        "gates": [gate_figure(report, rules) for report in review.comparisons],
+        "budget": budget_of(manager.ledger, record.proposal_id, rules),
+        "is_open": record.is_open,
+        "checks": _CHECKS,
+        "pin": manager.ledger.pins.get(record.tool_name),
+        "served": _served_since(review),
+        "version": manager.library.version,
     }
     return Page(template="proposal.html", section="inbox", values=values)
 
 
-def shown_changes(changes: Sequence[ViewChange]) -> Iterator[ShownChange]:
-    """What models see otherwise, both sides next to each other."""
-    for change in changes:
-        is_part = change.keyword != PARAMETER and any(
-            one.place == change.place and one.keyword == PARAMETER for one in changes
-        )
-        if is_part and not change.is_text:
-            continue  # a new parameter is told by one sentence
-        yield ShownChange(
-            place=change.place,
-            sentence="" if change.is_text else change.sentence,
-            rows=tuple(side_by_side(change.before, change.after)),
-        )
+def _found(asked: Asked) -> tuple[ToolManager, ProposalRecord]:
+    """The manager, at its newest, and the proposal that the address names."""
+    manager, which = asked.studio.manager, asked.path["proposal_id"]
+    manager.refresh()
+    record = manager.ledger.proposals.get(which)
+    if record is None:
+        raise NotThereError(f"There is no proposal {which[:100]!r}.")
+    return manager, record
 
 
-def side_by_side(before: str, after: str) -> Iterator[DiffRow]:
-    """Two texts, line by line."""
-    old, new = before.splitlines(), after.splitlines()
-    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        left, right = old[i1:i2], new[j1:j2]
-        if kind == "equal":
-            yield from (DiffRow(before=one, after=one) for one in left)
-            continue
-        for at in range(max(len(left), len(right))):
-            yield DiffRow(
-                before=left[at] if at < len(left) else None,
-                after=right[at] if at < len(right) else None,
-            )
-
-
-def shown_gate(report: GateReport) -> ShownGate:
-    """The numbers of a gate that a picture shows."""
-    numbers = report.statistics
-    bounds = [numbers.get(name) for name in ("gain_low", "gain", "gain_high")]
-    low, middle, high = (None if one is None else 100 * one for one in bounds)
-    return ShownGate(
-        report=report,
-        gained=int(numbers.get("wins", len(report.gained))),
-        lost=int(numbers.get("losses", len(report.lost))),
-        interval=None if low is None or middle is None or high is None else (low, middle, high),
-        level=numbers.get("level"),
-    )
+def _served_since(review: Review) -> int:
+    """The library version before the one that a promotion made; 0 where it was not promoted."""
+    made = [one.library_version for one in review.history if one.library_version]
+    return made[0] - 1 if made and review.state == "active" else 0
 
 
 def approve(asked: Asked) -> Goto:
     """A person agrees; the proposal goes on as far as its stages let it."""
-    manager, which = asked.studio.manager, asked.path["proposal_id"]
-    manager.refresh()
-    manager.approve(which, person=author(asked), reason=typed_reason(asked))
-    manager.advance_until(which)
+    manager, record = _found(asked)
+    manager.approve(record.proposal_id, person=author(asked), reason=typed_reason(asked))
+    manager.advance_until(record.proposal_id)
     return _back(asked, manager)
 
 
 def reject(asked: Asked) -> Goto:
     """A person refuses, and says why."""
-    manager, which = asked.studio.manager, asked.path["proposal_id"]
-    manager.refresh()
+    manager, record = _found(asked)
     reason = typed_reason(asked)
     if not reason:
-        raise UsageError("say why it is rejected: the reason stands in the log")
-    manager.reject(which, person=author(asked), reason=reason)
+        raise BadRequestError("Say why it is rejected: the reason stands in the log.")
+    manager.reject(record.proposal_id, person=author(asked), reason=reason)
     return _back(asked, manager)
 
 
 def canary(asked: Asked) -> Goto:
     """The proposal serves a share of the sessions first."""
+    _, record = _found(asked)
     try:
-        share = float(asked.form.get("share", "10")) / 100
+        share = float(asked.form.get("share", "")) / 100
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise UsageError("the share of sessions is a percentage above 0, at most 100")
+        raise BadRequestError("The share of sessions is a percentage above 0, at most 100.")
     manager = asked.studio.managed(LifecyclePolicy(canary=True, canary_share=share))
-    record = manager.ledger.find(asked.path["proposal_id"])
     if record.awaits:
         manager.approve(record.proposal_id, person=author(asked), reason=typed_reason(asked))
     manager.advance_until(record.proposal_id, "canary")
@@ -205,9 +144,8 @@ def canary(asked: Asked) -> Goto:
 
 def take_back(asked: Asked) -> Goto:
     """What a promoted proposal, or one in canary, changed is undone."""
-    manager, which = asked.studio.manager, asked.path["proposal_id"]
-    manager.refresh()
-    manager.roll_back(which, reason=typed_reason(asked), author=author(asked))
+    manager, record = _found(asked)
+    manager.roll_back(record.proposal_id, reason=typed_reason(asked), author=author(asked))
     return _back(asked, manager)
 
 

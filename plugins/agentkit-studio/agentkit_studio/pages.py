@@ -15,14 +15,15 @@ from starlette.responses import HTMLResponse, Response
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.texts import shown, visible
+from agentkit.evaluation.results.texts import shown, shown_value, visible
 from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.gates import GateConfig
 from agentkit.evolution.manager import ToolManager
 from agentkit.library.store import Store
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
-from agentkit_studio.access import Access, Role, User, csrf_token
-from agentkit_studio.health_fold import HealthFold
+from agentkit_studio.access import Access, Role, User
+from agentkit_studio.health_fold import Examination, HealthFold
 
 HERE = Path(__file__).parent
 
@@ -33,8 +34,30 @@ Agents: TypeAlias = Callable[[int | None, str], Agent[Any, Any]]
 """Makes an agent: pinned to a library version, or None for the newest; and with a model, by name,
 or an empty text for the project's."""
 
+_LONGEST_NUMBER = 12
 _MOST_AGENTS = 8
 """Agents that are kept for the playground."""
+
+
+class BadRequestError(UsageError):
+    """A form or an address that says nothing, or what cannot be."""
+
+
+class NotThereError(UsageError):
+    """There is no proposal, tool or version of that name."""
+
+
+def whole(text: str) -> int | None:
+    """A library version as it was typed; None for nothing.
+
+    Raises:
+        BadRequestError: It is no whole number.
+    """
+    if not text.strip():
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER):
+        raise BadRequestError(f"{text[:60]!r} is no library version; those are whole numbers.")
+    return int(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +84,13 @@ class Goto:
     Attributes:
         route: Name of its route.
         values: Parts of its path.
+        query: What stands behind the question mark.
         notice: What has happened, shown once there.
     """
 
     route: str
     values: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
     notice: str = ""
 
 
@@ -125,8 +150,12 @@ class Studio:
         agents: For the playground, and to go on with runs that wait; None for none.
         models: Models that the playground may ask beside the project's.
         access: Who may do what.
+        replays: Makes agents that answer as those of ``agents`` do and run no call; None for none.
+        retriever: Ranks tools, as the project does.
+        gates: The knobs of the gates, for the pictures of their numbers.
         title: Name of the project.
         places: All addresses.
+        waiting: Requests for pages that are being answered.
     """
 
     manager: ToolManager
@@ -135,44 +164,53 @@ class Studio:
     access: Access
     agents: Agents | None = None
     models: Sequence[str] = ()
+    replays: Agents | None = None
+    retriever: Retriever = field(default_factory=default_retriever)
+    gates: GateConfig = GateConfig()  # noqa: RUF009 - frozen
     title: str = "agentkit"
     places: Sequence[Place] = ()
-    _made: dict[tuple[int | None, str], Agent[Any, Any]] = field(default_factory=dict)
+    waiting: set[int] = field(default_factory=set)
+    _made: dict[tuple[int | None, str, bool], Agent[Any, Any]] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
-    def agent_at(self, version: int | None = None, model: str = "") -> Agent[Any, Any]:
+    def agent_at(
+        self, version: int | None = None, model: str = "", *, replays: bool = False
+    ) -> Agent[Any, Any]:
         """The agent of a library version and a model, made when it is first asked for.
 
         Raises:
             UsageError: The studio was started without tools, so there is none.
         """
         if model and model not in self.models:
-            raise UsageError(f"the studio asks no model {model[:100]!r}; start it with --also")
-        if self.agents is None:
+            raise BadRequestError(
+                f"The studio asks no model {model[:100]!r}; start it with --also."
+            )
+        agents = self.replays if replays else self.agents
+        if agents is None:
             raise UsageError(
                 "the studio has no agent: start it with the agent's tools, "
                 "agentkit studio --tools FILE.py"
             )
-        key = version, model
+        key = version, model, replays
         with self._making:
             if key not in self._made:
                 while len(self._made) >= _MOST_AGENTS:
                     self._made.pop(next(iter(self._made)))
-                self._made[key] = self.agents(version, model)
+                self._made[key] = agents(version, model)
             agent = self._made[key]
         if version is None:
             agent.refresh()  # what was promoted a moment ago is to be tried
         return agent
 
     @cached_property
-    def retriever(self) -> Retriever:
-        """Ranks tools as an agent's retriever does."""
-        return default_retriever()
-
-    @cached_property
     def health(self) -> HealthFold:
         """The numbers of the episodes."""
-        return HealthFold(self.store)
+        return HealthFold(self.store, lambda: bool(self.waiting))
+
+    @cached_property
+    def examination(self) -> Examination:
+        """What the doctor finds."""
+        return Examination()
 
     @cached_property
     def templates(self) -> Environment:
@@ -184,16 +222,16 @@ class Studio:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        made.filters |= {"shown": shown, "visible": visible, "when": _when}
+        made.filters |= {"shown": shown, "visible": visible, "when": _when, "value": shown_value}
         return made
 
-    def written(self, request: Request, user: User, page: Page) -> Response:
-        """A page as HTML."""
+    def written(self, request: Request, user: User | None, page: Page) -> Response:
+        """A page as HTML; for a stranger without a way to others."""
         template = self.templates.get_template(page.template)
         html = template.render(
-            user=user,
+            user=user or User(name="", role="viewer"),
             studio=self,
-            csrf=csrf_token(request),
+            csrf=self.access.csrf_token(request, user),
             notice=request.session.pop("notice", ""),
             pages=[(place.name, place.title) for place in self.places if place.title],
             section=page.section,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from itertools import islice
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -25,16 +26,18 @@ from agentkit.agent.types import (
     deferred_calls,
 )
 from agentkit.cli.episodes import call_line
-from agentkit.errors import AgentKitError, UsageError
+from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.models.base import ReasoningDelta, TextDelta
-from agentkit_studio.pages import Asked, Page, Place
+from agentkit_studio.calls import decided
+from agentkit_studio.pages import Asked, BadRequestError, NotThereError, Page, Place, whole
 
 _MOST_VERSIONS = 30
 _LONGEST = 20_000
 """Characters of one message."""
 
 _LONGEST_RESULT = 4_000
+_MOST_NAMED = 32
 
 
 def chat(asked: Asked) -> Page:
@@ -59,22 +62,22 @@ async def say(asked: Asked) -> Response:
     """What happens when the agent answers, a JSON object a line."""
     text = asked.form.get("text", "").strip()
     if not text or len(text) > _LONGEST:
-        raise UsageError(f"a message has 1 to {_LONGEST:,} characters")
+        raise BadRequestError(f"A message has 1 to {_LONGEST:,} characters.")
     agent = await _agent(asked)
     events = agent.stream(
         text,
         session_id=_session(asked),
         metadata={"user": asked.user.name, "source": "playground"},
     )
-    return _streamed(events)
+    return _streamed(events, agent)
 
 
 async def go_on(asked: Asked) -> Response:
     """The same, of a run whose calls the person has decided on."""
     run = await run_in_threadpool(asked.studio.store.get, asked.form.get("run", ""))
     if run is None or run.metadata.get("user") != asked.user.name:
-        raise UsageError("that run is not one of yours, or its episode is not kept yet")
-    decision = Approval(approved=asked.form.get("decision") == "approve", reason="")
+        raise NotThereError("That run is not one of yours, or its episode is not kept yet.")
+    decision = Approval(approved=decided(asked), reason="")
     agent = await _agent(asked)
     approvals = {call.call_id: decision for call in deferred_calls(run)}
     return _streamed(agent.stream_resume(run, approvals=approvals))
@@ -82,8 +85,7 @@ async def go_on(asked: Asked) -> Response:
 
 async def _agent(asked: Asked) -> Agent[Any, Any]:
     """The agent of the version and the model that the form names."""
-    text = asked.form.get("version", "")
-    version = int(text) if text.isascii() and text.isdigit() else None
+    version = whole(asked.form.get("version", ""))
     model = asked.form.get("model", "").strip()[:200]
     return await run_in_threadpool(asked.studio.agent_at, version, model)
 
@@ -93,25 +95,38 @@ def _session(asked: Asked) -> str:
     return f"studio/{asked.user.name}/{asked.form.get('session', '')[:64]}"
 
 
-def _streamed(events: AsyncIterator[RunEvent]) -> Response:
-    return StreamingResponse(_lines(events), media_type="application/x-ndjson")
+def _streamed(events: AsyncIterator[RunEvent], begins: Agent[Any, Any] | None = None) -> Response:
+    return StreamingResponse(_lines(events, begins), media_type="application/x-ndjson")
 
 
-async def _lines(events: Any) -> AsyncIterator[bytes]:
+async def _lines(events: Any, begins: Agent[Any, Any] | None) -> AsyncIterator[bytes]:
+    """Each event as a line; of a run without retrieval first the tools, which are offered whole."""
     try:
         async with aclosing(events):
             async for event in events:
                 for record in told(event):
-                    yield json.dumps(record).encode() + b"\n"
+                    if begins is not None and record["kind"] != "offered":
+                        yield _line(_offered_whole(begins))
+                    begins = None
+                    yield _line(record)
     except AgentKitError as error:
-        yield json.dumps({"kind": "error", "text": shown(str(error), 1_000)}).encode() + b"\n"
+        yield _line({"kind": "error", "text": shown(str(error), 1_000)})
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+def _offered_whole(agent: Agent[Any, Any]) -> dict[str, Any]:
+    names = ", ".join(islice(agent.library.tools, _MOST_NAMED))
+    return {"kind": "offered", "text": f"all {len(agent.library)} tools: {names}"}
 
 
 def told(event: RunEvent) -> Iterator[dict[str, Any]]:
     """What a page shows of an event."""
     match event:
         case ToolsRetrieved(trace=trace):
-            yield {"kind": "offered", "text": ", ".join(trace.offered)}
+            yield {"kind": "offered", "text": ", ".join(trace.offered), "query": trace.query}
         case ReasoningDelta(text=text):
             yield {"kind": "thought", "text": visible(text)}
         case TextDelta(text=text):

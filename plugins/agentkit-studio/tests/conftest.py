@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
+import threading
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 import pytest
 from starlette.testclient import TestClient
@@ -12,9 +18,10 @@ from starlette.testclient import TestClient
 from agentkit import Agent, ModelRetry, open_store, tool
 from agentkit.agent import StorePolicy
 from agentkit.cli.stores import manager_of
-from agentkit.errors import LibraryWarning, ModelError
+from agentkit.errors import LibraryWarning, ModelError, StoreUnavailableError
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve
 from agentkit.messages import ToolCall
+from agentkit.server import serving
 from agentkit.server.keys import Keys
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit_studio import Access, create_studio
@@ -105,7 +112,21 @@ def talks(store):
 
 
 @pytest.fixture
-def studio(store, talks):
+def replays(store):
+    """Makes agents that run no call: those of ``talks`` without the code of their tools."""
+
+    def make(version, model):
+        return Agent(
+            FunctionModel(follow_orders, name=model or "project"),
+            store=store,
+            store_policy=StorePolicy(pin=version),
+        )
+
+    return make
+
+
+@pytest.fixture
+def studio(store, talks, replays):
     """Makes a client of the studio, signed in as somebody."""
 
     def make(name="olga", **options):
@@ -117,12 +138,13 @@ def studio(store, talks):
             store,
             access=access,
             agents=agents,
+            replays=replays,
             models=["other"],
             prefix=prefix,
         )
         client = TestClient(app, follow_redirects=True)
         if name:
-            client.get(f"{prefix}/?key={KEYS[name]}")
+            client.get(f"{prefix}/?once={access.invite(name)}")
         return client
 
     return make
@@ -140,6 +162,16 @@ def csrf():
 
 
 @pytest.fixture
+def csrf_of_login():
+    """The token of the form that takes a key."""
+
+    def read(client):
+        return re.search(r'name="csrf" value="([^"]+)"', client.get("/login").text)[1]
+
+    return read
+
+
+@pytest.fixture
 def act(proposal_id, csrf):
     """Sends a form of the page of the proposal."""
 
@@ -148,3 +180,172 @@ def act(proposal_id, csrf):
         return client.post(f"/inbox/{proposal_id}/{what}", data=sent)
 
     return send
+
+
+# --- A studio in a real browser -------------------------------------------------------------------
+
+
+@tool(effects=["reads"])
+def car_loan(amount: float, months: int) -> float:
+    """Calculate the monthly instalment of a car loan.
+
+    Args:
+        amount: Sum of the loan in euros.
+        months: Number of months.
+    """
+    if months not in {24, 36, 48}:
+        raise ModelRetry("months must be one of 24, 36, 48")
+    return round(amount / months * 1.05, 2)
+
+
+def reads_the_schema(request):
+    """Takes the customer's number of months, unless the schema allows others: then the nearest."""
+    last = request.messages[-1]
+    if last.role == "tool":
+        failed = "must be" in last.text
+        return "I could not work that out." if failed else f"That is {last.text} euros a month."
+    if last.text.startswith("sell"):
+        return [ToolCall(call_id="1", name="sell_car", arguments={"number": "C-101"})]
+    [offered] = [one for one in request.tools if one.name == "car_loan"]
+    allowed = offered.parameters_schema["properties"]["months"].get("enum", [])
+    wanted = int(last.text.split()[-2])
+    months = wanted if not allowed else min(allowed, key=lambda one: abs(one - wanted))
+    return [ToolCall(call_id="1", name="car_loan", arguments={"amount": 9000, "months": months})]
+
+
+class FaultyStore:
+    """A store that can be slow, or go away.
+
+    Attributes:
+        seconds: How long each call takes at least.
+        calls_left: How many calls still work; None for all.
+    """
+
+    def __init__(self, store):
+        self._store, self._lock = store, threading.Lock()
+        self.seconds, self.calls_left = 0.0, None
+
+    def __getattr__(self, name):
+        found = getattr(self._store, name)
+        if not callable(found) or name == "close":
+            return found
+
+        def call(*args, **options):
+            time.sleep(self.seconds)
+            with self._lock:
+                if self.calls_left is not None:
+                    if self.calls_left <= 0:
+                        raise StoreUnavailableError("the store is away")
+                    self.calls_left -= 1
+            return found(*args, **options)
+
+        return call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A studio that is served."""
+
+    url: str
+    store: FaultyStore
+    manager: ToolManager
+    access: Access
+
+    def learn(self):
+        """One round of evolution, in a thread: Playwright has a loop in this one."""
+        with ThreadPoolExecutor(1) as pool:
+            episodes = list(self.store.select())
+            work = evolve(self.manager, [EvidenceProposer()], episodes=episodes)
+            pool.submit(lambda: asyncio.run(work)).result()
+        return next(iter(self.manager.ledger.proposals))
+
+
+@contextmanager
+def served_project(store_url):
+    """A studio over a store with conversations, of which some failed."""
+    store = FaultyStore(open_store(store_url))
+
+    def agents(version, model, tools=(car_loan, sell_car)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LibraryWarning)
+            return Agent(
+                FunctionModel(reads_the_schema, name=model or "project"),
+                tools=tools,
+                store=store,
+                store_policy=StorePolicy(pin=version),
+            )
+
+    first = agents(None, "")
+    for number, months in enumerate([30, 24, 12, 36, 60, 48] * 4):
+        first.run_sync(f"A loan over {months} months", metadata={"user": f"u{number}"})
+    asyncio.run(first.close())
+    names = ("olga", "rita")
+    access = Access(
+        keys=Keys({name: KEYS[name] for name in names}),
+        roles={"olga": "operator", "rita": "reviewer"},
+    )
+    app = create_studio(
+        lambda policy: manager_of(store, lifecycle=policy),
+        store,
+        access=access,
+        agents=agents,
+        replays=lambda version, model: agents(version, model, tools=()),
+    )
+    with serving(app) as url:
+        yield Project(url=url, store=store, manager=ToolManager(store), access=access)
+    store.calls_left = None
+    store.close()
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A studio over SQLite."""
+    with served_project(f"sqlite:///{tmp_path / 'library.db'}") as made:
+        yield made
+
+
+@pytest.fixture
+def sign_in():
+    """Opens a page of a person's own in Chromium; an error of its scripts or policy fails the test.
+
+    Without Playwright or a Chromium the test is skipped. A connection that a test cuts is no error,
+    nor is a page that says what could not be done. The browser starts with the first page, since
+    its loop bars others from the thread.
+    """
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("needs a Chromium, such as Debian's")
+    problems: list[str] = []
+    expected = ("net::ERR", "Failed to load resource")
+
+    def heard(message):
+        if message.type == "error" and not any(one in message.text for one in expected):
+            problems.append(message.text)
+
+    with ExitStack() as stack:
+        browsers = []
+
+        def open_page(project, name="olga", **options):
+            if not browsers:
+                driver = stack.enter_context(api.sync_playwright())
+                started = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+                stack.callback(started.close)
+                browsers.append(started)
+            context = browsers[0].new_context(viewport={"width": 1280, "height": 860}, **options)
+            page = context.new_page()
+            page.set_default_timeout(20_000)
+            page.on("pageerror", lambda error: problems.append(str(error)))
+            page.on("console", heard)
+            page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+            page.goto(f"{project.url}/?once={project.access.invite(name)}")
+            return page
+
+        yield open_page
+    assert problems == []
+
+
+@pytest.fixture
+def page(project, sign_in):
+    """A page of an operator."""
+    return sign_in(project)

@@ -19,16 +19,36 @@ def test_strangers_see_the_form_for_a_key(studio):
     assert "Inbox" not in answer.text
 
 
-def test_a_key_opens_a_session_and_leaves_the_address(studio):
-    """The cookie is for this site alone and out of reach of scripts."""
+def test_an_address_opens_one_session(studio):
+    """Its code leaves the address; the cookie is for this site alone and out of reach of scripts."""
     client = studio("")
-    answer = client.get(f"/?key={KEYS['vera']}", follow_redirects=False)
+    code = client.app.state.studio.access.invite("vera")
+    answer = client.get(f"/?once={code}", follow_redirects=False)
     assert answer.headers["location"] == "/"
     cookie = answer.headers["set-cookie"]
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
-    assert KEYS["vera"] not in cookie
+    assert code not in cookie
     assert "Inbox" in client.get("/").text
+    client.cookies.clear()
+    assert client.get(f"/?once={code}").url.path == "/login"
+
+
+def test_no_link_signs_anybody_in_with_a_key(studio):
+    """Another site could make a browser somebody else's, who then types what others read."""
+    assert studio("").get(f"/?key={KEYS['vera']}").url.path == "/login"
+
+
+def test_wrong_keys_have_to_wait(studio, csrf_of_login):
+    """After a few, from one address, the right one has to wait too."""
+    client = studio("")
+    for number in range(6):
+        form = {"csrf": csrf_of_login(client), "key": f"key-of-nobody-{number}-012345"}
+        assert client.post("/login", data=form).status_code == 403
+    form = {"csrf": csrf_of_login(client), "key": KEYS["vera"]}
+    answer = client.post("/login", data=form)
+    assert answer.status_code == 429
+    assert "wait a minute" in answer.text
 
 
 def test_the_form_takes_a_key_and_refuses_others(studio):
@@ -96,6 +116,20 @@ def test_a_proxy_names_users(store, studio):
     page = client.get("/", headers={"x-remote-user": "rita"})
     assert page.status_code == 200
     assert "rita" in page.text
+
+
+def test_a_form_belongs_to_the_user_it_was_given_to(studio, proposal_id, manager):
+    """Behind a proxy a cookie of one's own, put into another's browser, lets nobody act as them."""
+    roles = {"olga": "operator", "rita": "reviewer"}
+    client = studio("", keys=None, user_header="X-Remote-User", roles=roles)
+    page = client.get(f"/inbox/{proposal_id}", headers={"x-remote-user": "rita"}).text
+    form = {"csrf": page.partition('name="csrf" content="')[2].partition('"')[0]}
+    for name, status in (("olga", 403), ("rita", 200)):
+        head = {"x-remote-user": name}
+        answer = client.post(f"/inbox/{proposal_id}/approve", data=form, headers=head)
+        assert answer.status_code == status
+        manager.refresh()
+        assert manager.ledger.proposals[proposal_id].is_open == (status == 403)
 
 
 def test_a_name_that_was_sent_twice_is_nobodys(studio):

@@ -45,7 +45,8 @@ def test_on_this_machine_a_fresh_key_is_printed(served):
     """Whoever has the address may do everything, with the tools that were named."""
     done = run()
     assert done.exit_code == 0, done.output
-    assert re.search(r"http://127\.0\.0\.1:8787/\?key=[\w-]{32}", done.stderr)
+    assert re.search(r"http://127\.0\.0\.1:8787/\?once=[\w-]{32}", done.stderr)
+    assert re.search(r"sign in with the key [\w-]{32}", done.stderr)
     [role] = served["app"].state.studio.access.roles.values()
     assert (role, served["login"]) == ("operator", 200)
     assert served["app"].state.studio.agents is None
@@ -81,4 +82,4 @@ def test_a_team_has_keys_and_roles(served, tmp_path):
     assert done.exit_code == 0, done.output
     access = served["app"].state.studio.access
     assert (access.named("ann").role, access.named("bob").role) == ("reviewer", "viewer")
-    assert "key=" not in done.stderr
+    assert "once=" not in done.stderr

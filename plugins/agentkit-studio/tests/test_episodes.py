@@ -38,6 +38,9 @@ def test_episodes_are_listed_the_newest_first(studio, store):
         ({"verdict": "passed"}, 0),
         ({"text": "LOAN"}, 24),
         ({"text": "car"}, 0),
+        ({"text": "periods=36"}, 6),
+        ({"wrong": "argument_mismatch"}, 12),
+        ({"wrong": "spurious_tool_call"}, 0),
         ({"session": "s"}, 0),
     ],
 )
@@ -46,6 +49,11 @@ def test_filters_find(studio, query, count):
     page = studio().get("/episodes", params=query).text
     assert page.count("data-item") == count
     assert ("No episode matches." in page) == (count == 0)
+
+
+def test_a_version_that_is_none_is_refused(studio):
+    """It is not read as any version."""
+    assert studio().get("/episodes", params={"version": "x"}).status_code == 400
 
 
 def test_pages_follow_each_other(studio, store):
@@ -96,22 +104,128 @@ def test_a_verdict_by_hand_is_learned_from(studio, csrf, store):
     assert verdict.evidence[0].message == "36 was not asked for"
     assert verdict.details["person"] == "rita"
     refused = client.post(f"/episodes/{one.episode_id}/verdict", data={"csrf": csrf(client)})
-    assert refused.status_code == 409
+    assert refused.status_code == 400
     watching = studio("vera").post(f"/episodes/{one.episode_id}/verdict", data=form)
     assert watching.status_code == 403
 
 
-def test_an_episode_becomes_a_task(studio, store):
-    """In the form that ``agentkit eval`` reads."""
+def judge(client, csrf, one, **form):
+    """Say of an episode that it was wrong."""
+    sent = {"csrf": csrf(client), "verdict": "failed", **form}
+    return client.post(f"/episodes/{one.episode_id}/verdict", data=sent)
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "expected"),
+    [
+        ({"kind": "wrong_value", "parameter": "periods", "expected": "48"}, "wrong_value", 48),
+        (
+            {"kind": "missing_argument", "parameter": "note", "expected": "48"},
+            "missing_argument",
+            48,
+        ),
+        ({"kind": "wrong_tool", "expected": "sell_car"}, "wrong_tool", "sell_car"),
+        ({"kind": "unexpected_argument", "parameter": "periods"}, "unexpected_argument", None),
+        ({"kind": "unexpected_call"}, "unexpected_call", None),
+        ({"kind": "wrong_answer"}, "wrong_answer", None),
+    ],
+)
+def test_what_was_wrong_is_said_exactly(studio, csrf, store, form, kind, expected):
+    """As evidence of a verifier, from which proposers and diagnosis learn; the page shows it."""
+    one = newest(store)
+    call = "" if kind == "wrong_answer" else one.calls[0].call_id
+    page = judge(studio("rita"), csrf, one, call=call, **form).text
+    assert "What went wrong" in page
+    assert "by rita" in page
+    [verdict] = [
+        e.verdict
+        for e in with_late_verdicts(store.select())
+        if e == replace(one, verdict=e.verdict)
+    ]
+    [evidence] = verdict.evidence
+    assert (evidence.kind, evidence.expected, evidence.call_id) == (kind, expected, call)
+    assert evidence.tool == ("" if not call else expected if kind == "wrong_tool" else "loan_offer")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"kind": "<b>"},
+        {"kind": "wrong_value", "parameter": "periods", "expected": "48"},
+        {"kind": "wrong_value", "call": "1", "expected": "48"},
+        {"kind": "wrong_value", "call": "1", "parameter": "periods"},
+    ],
+)
+def test_half_of_a_verdict_is_refused(studio, csrf, store, form):
+    """It says what is missing, and nothing is kept."""
+    count = len(list(store.select()))
+    assert judge(studio("rita"), csrf, newest(store), **form).status_code == 400
+    assert len(list(store.select())) == count
+
+
+def test_later_verdicts_are_found(studio, csrf, store):
+    """The list filters by what was said last."""
+    client = studio("rita")
+    one = newest(store)
+    judge(client, csrf, one, reason="no")
+    page = client.get("/episodes", params={"verdict": "failed"}).text
+    assert page.count("data-item") == 1
+    assert one.episode_id in page
+
+
+def test_an_episode_becomes_a_task(studio, csrf, store):
+    """In the form that ``agentkit eval`` reads, corrected by what was said of it."""
     good = next(one for one in store.select() if one.results[0].status == "ok")
-    answer = studio().get(f"/episodes/{good.episode_id}/task")
-    record = json.loads(answer.text)
-    assert record["expects"]["calls"][0]["name"] == "loan_offer"
-    assert task_from_json(record, all_tools=["loan_offer"]).request == good.request
+    client = studio("rita")
+
+    def task():
+        record = json.loads(client.get(f"/episodes/{good.episode_id}/task").text)
+        return task_from_json(record)
+
+    assert task().request == good.request
+    assert task().offered == ("loan_offer",)
+    [expected] = task().expects
+    assert expected.calls[0].arguments == {
+        "amount": 9000,
+        "periods": good.calls[0].arguments["periods"],
+    }
+    judge(client, csrf, good, kind="wrong_value", call="1", parameter="periods", expected="48")
+    [expected] = task().expects
+    assert expected.calls[0].arguments == {"amount": 9000, "periods": 48}
+
+
+def test_a_task_keeps_what_was_said_before(studio, talks, store):
+    """A request in the middle of a conversation is nothing without it."""
+    agent = talks(None, "")
+    for text in ("one", "two", "three"):
+        agent.run_sync(text, session_id="s")
+    second = next(one for one in store.select() if one.request == "two")
+    record = json.loads(studio().get(f"/episodes/{second.episode_id}/task").text)
+    assert [message["text"] for message in record["history"]] == ["one", "You said: one"]
+
+
+def test_it_is_asked_what_would_happen_now(studio, csrf, talks, store, act, proposal_id):
+    """With the newest library, and no call is run; nobody learns from it."""
+    client = studio()
+    talks(None, "").run_sync("sell C-1")
+    one = newest(store)
+    form = {"csrf": csrf(client), "version": "", "model": "other"}
+    page = client.post(f"/episodes/{one.episode_id}/replay", data=form).text
+    assert "What would happen, library version" in page
+    assert "nothing is run" in page
+    again = newest(store)
+    assert again.metadata["view_of"] == one.episode_id
+    assert [result.status for result in again.results] == ["deferred"]
+    assert again.model == "other"
+    assert client.get("/calls").text.count("sell_car") == 1  # that of the run itself
+    watching = studio("rita").post(f"/episodes/{one.episode_id}/replay", data=form)
+    assert watching.status_code == 403
+    strange = client.post(f"/episodes/{one.episode_id}/replay", data={**form, "version": "x"})
+    assert strange.status_code == 400
 
 
 def test_an_unknown_episode_is_told(studio):
     """And markup in its name is text."""
     answer = studio().get("/episodes/<b>")
-    assert answer.status_code == 409
+    assert answer.status_code == 404
     assert "<b>" not in answer.text.partition("<main")[2]

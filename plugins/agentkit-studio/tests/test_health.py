@@ -72,6 +72,23 @@ def test_arms_of_a_canary_stand_beside_each_other():
     assert arms == {"candidate": 0.5, "control": 1.0}
 
 
+def test_a_canary_shows_its_evidence_and_the_line(studio, act, store, proposal_id):
+    """As the gate works it out, with the alarm and the line at which it rings."""
+    client = studio()
+    act(client, "canary", share="50")
+    for number in range(40):
+        arm = "candidate" if number % 2 else "control"
+        labels = {"experiment": proposal_id, "arm": arm}
+        one = made(number, passed=arm == "control", metadata=labels)
+        store.append(replace(one, episode_id=f"ff{number:014x}", session_id=f"s{number}"))
+    page = client.get("/health").text
+    assert "alarm: the candidate is worse" in page
+    [path] = client.get("/health.json").json()["canaries"]
+    assert path["proposal"] == proposal_id
+    assert len(path["block"]) == len(path["alarm"]) > 10
+    assert path["alarm"][-1] > path["line"] > path["no_worse"][-1]
+
+
 verdicts = st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20)
 
 
@@ -110,7 +127,11 @@ def test_the_page_has_the_numbers_of_its_charts(studio, act, proposal_id):
     assert record["versions"][0]["failed_calls"] == 12
     rows = client.get("/health.csv").text.splitlines()
     assert rows[0].startswith("day,runs,judged,accuracy")
+    assert rows[0].endswith("argument_mismatch")
     assert len(rows) == 2
+    assert client.get("/health.csv?table=versions").text.startswith("version,runs")
+    assert client.get("/health.csv?table=users").status_code == 404
+    assert record["versions"][0]["labels"] == {"argument_mismatch": 12}
 
 
 def test_an_empty_store_says_what_to_type(tmp_path):

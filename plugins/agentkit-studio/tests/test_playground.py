@@ -30,9 +30,10 @@ def kinds(records):
 def test_calls_results_and_text_come_as_they_happen(studio, say, store):
     """The end names version, tokens and the episode, which is the user's."""
     records = say(studio(), "loan")
-    assert kinds(records)[:2] == ["call", "result"]
+    assert kinds(records)[:3] == ["offered", "call", "result"]
+    assert records[0]["text"] == "all 2 tools: loan_offer, sell_car"
     assert kinds(records)[-1] == "end"
-    assert records[0]["text"] == "loan_offer(amount=9000, periods=36)"
+    assert records[1]["text"] == "loan_offer(amount=9000, periods=36)"
     text = "".join(one["text"] for one in records if one["kind"] == "text")
     assert text == "It says: 250.0"
     episode = store.get(records[-1]["run"])
@@ -59,7 +60,7 @@ def test_only_named_models_are_asked(studio, say, store, csrf):
     assert store.get(records[-1]["run"]).model == "other"
     form = {"text": "hi", "model": "openai-compatible:m@http://127.0.0.1:9", "csrf": csrf(client)}
     refused = client.post("/playground/say", data=form)
-    assert refused.status_code == 409
+    assert refused.status_code == 400
     assert "asks no model" in refused.text
 
 
@@ -87,7 +88,7 @@ def test_another_users_run_is_out_of_reach(studio, say, csrf):
     other = studio("rita", roles={"rita": "operator"})
     form = {"run": waits["run"], "decision": "approve", "csrf": csrf(other)}
     answer = other.post("/playground/decide", data=form)
-    assert answer.status_code == 409
+    assert answer.status_code == 404
     assert "not one of yours" in answer.text
 
 
@@ -105,7 +106,15 @@ def test_a_message_has_bounds(studio, csrf, text):
     """An empty or an endless one begins no run."""
     client = studio()
     form = {"text": text, "csrf": csrf(client)}
-    assert client.post("/playground/say", data=form).status_code == 409
+    assert client.post("/playground/say", data=form).status_code == 400
+
+
+@pytest.mark.parametrize("version", ["x", "-1", "1.0", "٣"])
+def test_a_version_is_a_number_or_nothing(studio, csrf, version):
+    """What is none is not read as the newest."""
+    client = studio()
+    form = {"text": "hi", "version": version, "csrf": csrf(client)}
+    assert client.post("/playground/say", data=form).status_code == 400
 
 
 @pytest.mark.parametrize(("decision", "last"), [("approve", "C-9 is sold"), ("reject", "too late")])
@@ -115,6 +124,9 @@ def test_the_queue_lists_and_decides(studio, say, csrf, store, decision, last):
     client = studio("olga")
     page = client.get("/calls").text
     assert "sell_car(number=&#34;C-9&#34;)" in page
+    for said in ({}, {"decision": "maybe"}):
+        answer = client.post(f"/calls/{waits['run']}", data={"csrf": csrf(client), **said})
+        assert answer.status_code == 400
     form = {"decision": decision, "reason": "too late", "csrf": csrf(client)}
     done = client.post(f"/calls/{waits['run']}", data=form)
     assert last in done.text

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from agentkit import Library, tool
 from agentkit.evolution import ToolManager
 from agentkit.testing import primitive_library
+from agentkit_studio.figures import graph_around
 
 
 @pytest.fixture
@@ -59,9 +63,12 @@ def test_two_versions_are_compared(studio, act, proposal_id):
     client = studio()
     act(client, "approve")
     page = client.get("/tools/loan_offer").text
-    assert "<ins>periods must be one of 24, 36, 48.</ins>" in page
+    assert "<ins>\nperiods must be one of 24, 36, 48.</ins>" in page
     back = client.get("/tools/loan_offer", params={"old": "2", "new": "1"}).text
-    assert "<del>periods must be one of 24, 36, 48.</del>" in back
+    assert "<del>\nperiods must be one of 24, 36, 48.</del>" in back
+    for strange, status in (("9", 404), ("x", 400), ("-1", 400)):
+        answer = client.get("/tools/loan_offer", params={"old": strange, "new": "1"})
+        assert answer.status_code == status
 
 
 def test_composites_are_walked(studio, composite):
@@ -81,7 +88,12 @@ def test_an_operator_pins_and_takes_the_pin_off(studio, csrf, act, manager, prop
     assert "loan_offer is pinned to version 1" in page
     manager.refresh()
     assert "one of 24" not in manager.served["loan_offer"].definition.text
-    client.post("/tools/loan_offer/pin", data={"csrf": csrf(client)})
+    for strange in ("", "x", "-1"):
+        answer = client.post("/tools/loan_offer/pin", data={**form, "version": strange})
+        assert answer.status_code == 400
+        manager.refresh()
+        assert manager.ledger.pins == {"loan_offer": 1}
+    client.post("/tools/loan_offer/pin", data={"csrf": csrf(client), "off": "1"})
     manager.refresh()
     assert manager.ledger.pins == {}
     refused = studio("rita").post("/tools/loan_offer/pin", data=form)
@@ -91,5 +103,90 @@ def test_an_operator_pins_and_takes_the_pin_off(studio, csrf, act, manager, prop
 def test_a_tool_that_never_was_is_told(studio):
     """With its name."""
     answer = studio().get("/tools/nobody")
-    assert answer.status_code == 409
-    assert "no tool is called &#39;nobody&#39;" in answer.text
+    assert answer.status_code == 404
+    assert "No tool is called &#39;nobody&#39;" in answer.text
+
+
+@tool
+def find_cars(make: str) -> list[str]:
+    """Find <b>used</b> cars\u200b on the lot.
+
+    Args:
+        make: The <i>maker</i>.
+    """
+    return [make]
+
+
+@pytest.fixture
+def unclean(store):
+    """A library with a tool whose texts hold markup and something invisible."""
+    ToolManager(store).register([find_cars.definition])
+
+
+def test_findings_are_listed_by_kind(studio, unclean):
+    """The worst first, each with its tool, and with all of a kind on a page of its own."""
+    client = studio("vera")
+    page = client.get("/findings").text
+    assert page.index("Invisible characters") < page.index("HTML in texts")
+    assert 'href="/tools/find_cars"' in page
+    assert "Propose to mend it" not in page  # a viewer proposes nothing
+    assert "HTML in texts" not in client.get("/findings", params={"kind": "invisible"}).text
+    assert client.get("/findings", params={"kind": "<b>"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("code", "summary"),
+    [
+        ("markup", "Find used cars\u200b on the lot."),
+        ("invisible", "Find <b>used</b> cars on the lot."),
+    ],
+)
+def test_one_click_proposes_what_mends_a_finding(studio, csrf, unclean, manager, code, summary):
+    """As a proposal of the person, which goes through the checks as any other."""
+    client = studio("rita")
+    form = {"csrf": csrf(client), "code": code}
+    page = client.post("/tools/find_cars/mend", data=form)
+    assert page.url.path.startswith("/inbox/person-")
+    manager.refresh()
+    [record] = manager.ledger.proposals.values()
+    assert (record.author.kind, record.author.name) == ("person", "rita")
+    assert record.candidate.description.summary == summary
+    assert "the doctor found" in record.reason
+    strange = {**form, "code": "no_description"}
+    assert client.post("/tools/find_cars/mend", data=strange).status_code == 400
+
+
+def test_a_person_proposes_a_text(studio, csrf, manager):
+    """Of the tool or of a parameter; one that says the same is refused."""
+    client = studio("rita")
+    form = {"csrf": csrf(client), "field": "amount", "text": "Sum of the  loan in euros."}
+    page = client.post("/tools/loan_offer/suggest", data=form)
+    assert "<ins>" in page.text
+    manager.refresh()
+    [record] = manager.ledger.proposals.values()
+    assert record.candidate.description.parameters["amount"] == "Sum of the loan in euros."
+    for strange in ({"field": "price"}, {"field": "amount", "text": "Sum of the loan."}):
+        answer = client.post("/tools/loan_offer/suggest", data={**form, **strange})
+        assert answer.status_code == 400
+    assert studio("vera").post("/tools/loan_offer/suggest", data=form).status_code == 403
+
+
+def test_a_change_shows_what_it_was_worth(studio, act, store, proposal_id, manager):
+    """Calls that failed before and after, as far as runs were counted."""
+    client = studio()
+    act(client, "approve")
+    page = client.get("/tools/loan_offer").text
+    assert "50.0 %" in page
+    assert "of 24" in page
+    assert "no call" in page
+
+
+def test_the_picture_of_composites_is_bounded(composite, manager):
+    """Sixty boxes at most, whatever there is, and those that are missing are marked."""
+    one = manager.refresh()["order_total"].definition
+    library = Library([replace(one, name=f"order_{number:03}") for number in range(80)])
+    graph = graph_around(library, "add")
+    assert len(graph.boxes) == 60
+    assert graph.is_cut
+    assert [box.kind for box in graph.boxes if box.name == "add"] == ["missing"]
+    assert graph_around(library, "nobody").boxes == ()

@@ -14,7 +14,7 @@ import pytest
 from support.random_children import ChildrenInUse, Outcome, code_of
 from support.random_programs import RandomProgram, random_program
 
-from agentkit.composites import language as ir
+from agentkit.composites.language import Program
 from agentkit.composites.parser import parse
 from agentkit.errors import CompositeRunError
 
@@ -59,7 +59,7 @@ def batch(request: pytest.FixtureRequest) -> Sequence[RandomProgram]:
 
 
 @pytest.fixture(scope="session")
-def parsed(batch: Sequence[RandomProgram]) -> Sequence[ir.Program]:
+def parsed(batch: Sequence[RandomProgram]) -> Sequence[Program]:
     """The programs of the batch as our reader reads them."""
     tools = ChildrenInUse().tools
     return [parse(program.source, tools).program for program in batch]

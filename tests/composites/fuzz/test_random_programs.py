@@ -14,10 +14,9 @@ import pytest
 from support.random_children import GUARDS, ChildrenInUse, Outcome, difference
 from support.random_programs import RandomProgram
 
-from agentkit.composites import language as ir
 from agentkit.composites.composite import Composite, program_from_json, program_to_json
+from agentkit.composites.language import Program, render
 from agentkit.composites.parser import parse
-from agentkit.composites.syntax import render
 from agentkit.errors import CompositeError
 
 pytestmark = [
@@ -47,7 +46,7 @@ def report(program: RandomProgram, case: Mapping[str, Any], message: str) -> str
 
 def test_programs_do_what_cpython_does(
     batch: Sequence[RandomProgram],
-    parsed: Sequence[ir.Program],
+    parsed: Sequence[Program],
     as_module: Callable[[Mapping[str, Any], Sequence[str]], Any],
     outcome_of: OutcomeOf,
     counts: Counter[str],
@@ -77,7 +76,7 @@ def test_programs_do_what_cpython_does(
 
 async def test_awaited_children_change_nothing(
     batch: Sequence[RandomProgram],
-    parsed: Sequence[ir.Program],
+    parsed: Sequence[Program],
     outcome_of: OutcomeOf,
     outcome_of_awaiting: Callable[..., Awaitable[Outcome]],
     counts: Counter[str],
@@ -104,7 +103,7 @@ async def test_awaited_children_change_nothing(
 
 
 def test_programs_come_back_from_text_and_data(
-    batch: Sequence[RandomProgram], parsed: Sequence[ir.Program], counts: Counter[str]
+    batch: Sequence[RandomProgram], parsed: Sequence[Program], counts: Counter[str]
 ) -> None:
     """Rendered text and what a store keeps give the equal program back."""
     tools = ChildrenInUse().by_name

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Episode, Library, ToolDefinition, open_store, tool
 from agentkit.composites.composite import composite_tool, program_of
-from agentkit.composites.syntax import render
+from agentkit.composites.language import render
 from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import ToolManager
 from agentkit.evolution.mining import MiningConfig, mine, submit_mined, with_recordings

@@ -1,17 +1,24 @@
-"""Edits by hand are seen, validated and kept, whatever the library and git do meanwhile."""
+"""Edits by hand are seen and kept, and a commit that is killed anywhere was made, or was not."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
+import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from agentkit.errors import StoreFormatError, UsageError
-from agentkit.tools.definition import Origin
+from agentkit.errors import StoreError, StoreFormatError
+from agentkit.library import LibraryChange
+from agentkit.library.checking import check_store
+from agentkit.library.copying import copy_store
+from agentkit.library.directory import DirectoryStore
 
 
 def test_an_untouched_folder_has_no_edits(workshop):
@@ -154,32 +161,6 @@ def test_a_new_file_in_the_way_of_a_commit_stays(workshop, make_tool):
     assert edit.newest == make_tool("pang", "Of a program.")
 
 
-def test_an_edit_of_the_origin_alone_is_told(workshop, make_tool):
-    """Where a tool came from cannot be changed by hand, and is not lost silently either."""
-    workshop.put(replace(make_tool("ping", "Ping a host."), origin=Origin(reference="a.py")))
-    workshop.edit("ping", "a.py", "b.py")
-    (edit,) = workshop.store.edits()
-    assert "only 'origin' differs" in edit.faults[0]
-
-
-def test_taking_back_an_edit_keeps_its_text(workshop):
-    """The file is as the library has it, and what stood there lies aside."""
-    before = workshop.contents()
-    workshop.edit("ping", "Ping a host.", "Ping by hand.")
-    by_hand = workshop.file("ping").read_bytes()
-    aside = workshop.store.take_back("ping")
-    assert aside.read_bytes() == by_hand
-    assert workshop.contents() == before
-    workshop.file("pong").unlink()
-    assert workshop.store.take_back("pong") is None
-    assert workshop.contents() == before
-    workshop.file("new").write_text("name: new")
-    assert workshop.store.take_back("new").read_text() == "name: new"
-    assert (workshop.contents(), workshop.store.edits()) == (before, ())
-    with pytest.raises(UsageError, match="has no edit"):
-        workshop.store.take_back("ping")
-
-
 def test_foreign_files_are_left_alone(workshop, make_tool):
     """Files of other programs stay as they are."""
     places = ["notes.txt", "tools/README.md", "tools/.ping.yaml.swp"]
@@ -191,14 +172,13 @@ def test_foreign_files_are_left_alone(workshop, make_tool):
 
 
 def test_a_check_tells_of_edits(workshop):
-    """Every edit is a note of ``check``, with its faults: it waits, and damages nothing."""
+    """An edit is a note of ``check``; one that cannot be read is a fault, with the reasons."""
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
     workshop.edit("pong", "summary:", "sumary:")
-    found = list(workshop.store.check())
-    told = {fault.place: fault.message for fault in found}
-    assert all(fault.is_note for fault in found)
-    assert "changed by hand" in told[str(workshop.file("ping"))]
-    assert "`description.sumary` is not a field" in told[str(workshop.file("pong"))]
+    ping, pong = workshop.store.check()
+    assert (ping.place, ping.is_note, "edited by hand" in ping.message) == ("ping", True, True)
+    assert (pong.place, pong.is_note) == ("pong", False)
+    assert "`description.sumary` is not a field" in pong.message
 
 
 @pytest.fixture
@@ -319,3 +299,129 @@ def test_a_forked_history_is_recognised(workshop, make_tool, git):
     with pytest.raises(StoreFormatError, match="forked"):
         workshop.again()
     assert workshop.contents() == before
+
+
+PROGRAM = Path(__file__).with_name("kill_at_each_step.py")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_commit_may_be_killed_at_every_step(tmp_path):
+    """Whoever opens next ends what was begun, around an edit by hand, and a retry is safe."""
+    ran = subprocess.run(
+        [sys.executable, PROGRAM, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["made"] > 3
+    assert found["not made"] > 3
+    assert found["made"] + found["not made"] == found["steps"]
+
+
+def test_half_a_line_is_laid_aside(workshop, make_tool):
+    """What a writer that was killed left behind the last line is no change, and is not lost."""
+    log = workshop.path / "log.jsonl"
+    with log.open("ab") as file:
+        file.write(b'{"previous": "a killed wri')
+    assert workshop.again().load().version == 1
+    (note,) = workshop.store.check()
+    assert "half a change" in note.message
+    assert workshop.put(make_tool("ping", "New.")) == 2
+    assert workshop.again().load(2)["ping"].definition.description.summary == "New."
+    (aside,) = (workshop.path / "local").glob("log-*.part")
+    assert aside.read_bytes() == b'{"previous": "a killed wri'
+    assert list(workshop.store.check()) == []
+
+
+def test_a_line_that_only_lacks_its_newline_is_a_line(workshop, make_tool):
+    """An editor that takes the last newline away takes no change away; the next one writes it."""
+    workshop.put(make_tool("ping", "New."))
+    log = workshop.path / "log.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(whole.removesuffix(b"\n"))
+    for opened in (lambda: workshop.store, workshop.again):
+        store = opened()
+        assert store.load()["ping"].definition.description.summary == "New."
+        assert (store.load().version, list(store.check())) == (2, [])
+    with log.open("ab") as file:
+        file.write(b"\n")
+    assert (workshop.store.load().version, list(workshop.store.check())) == (2, [])
+    log.write_bytes(whole.removesuffix(b"\n"))
+    assert workshop.put(make_tool("ping", "Newest.")) == 3
+    assert log.read_bytes().startswith(whole)
+    assert [one.version for one in workshop.again().changes()] == [1, 2, 3]
+    assert not list((workshop.path / "local").glob("log-*"))
+
+
+def test_a_whole_line_that_does_not_follow_is_no_half_of_one(workshop, make_tool):
+    """Without its newline too, what follows another line is refused, and not set aside."""
+    workshop.put(make_tool("ping", "New."))
+    log = workshop.path / "log.jsonl"
+    first, _, last = log.read_bytes().splitlines()
+    log.write_bytes(first + b"\n" + last)
+    with pytest.raises(StoreFormatError, match="forked"):
+        workshop.again()
+
+
+def test_a_read_only_checkout_tells_of_edits(workshop, make_tool):
+    """Where nothing can be written, as in a fresh clone, edits are told and nothing is made."""
+    workshop.put(make_tool("ping", "New."), make_tool("more"))
+    workshop.edit("pong", "Answer.", "Answer by hand.")
+    shutil.rmtree(workshop.path / "local")
+    before = workshop.contents()
+    (edit,) = workshop.again().edits()
+    assert (edit.name, edit.is_conflict, edit.faults) == ("pong", False, ())
+    assert {fault.place for fault in workshop.store.check()} == {"pong"}
+    assert (workshop.contents(), (workshop.path / "local").exists()) == (before, False)
+
+
+OLD = Path(__file__).parents[2] / "formats" / "written_2026_11" / "directory"
+
+
+def test_a_store_of_format_1_is_brought_up_to_date(tmp_path, make_tool):
+    """Opening it writes the log, with every version and event; files of tools stay."""
+    shutil.copytree(OLD, tmp_path / "library")
+    file = tmp_path / "library" / "tools" / "with_tax.yaml"
+    file.write_text(file.read_text() + "# a word of mine\n")
+    with closing(DirectoryStore(tmp_path / "library")) as store:
+        changes, events = list(store.changes()), store.events()
+        assert (store.edits(), list(store.check())) == ((), [])
+        assert file.read_text().endswith("# a word of mine\n")
+        change = LibraryChange(proposal_id="new", upserts=(make_tool("new"),))
+        assert store.commit(change, expected_version=len(changes)) == len(changes) + 1
+    names = sorted(path.name for path in (tmp_path / "library").iterdir())
+    assert names == ["local", "log.jsonl", "tools"]
+    with closing(DirectoryStore(tmp_path / "library")) as store:
+        assert list(store.changes())[:-1] == changes
+        assert store.events() == events
+        assert check_store(store).is_sound
+
+
+def test_a_store_of_json_files_is_read_and_copied(workshop, make_tool, tmp_path):
+    """Its library loads; writing is refused with the command that makes a store of YAML files."""
+    log = workshop.path / "log.jsonl"
+    first, second = log.read_bytes().splitlines()
+    head = first.replace(b"yaml", b"json")
+    old, new = (hashlib.sha256(one).hexdigest().encode() for one in (first, head))
+    log.write_bytes(head + b"\n" + second.replace(old, new) + b"\n")
+    store = workshop.again()
+    assert (len(store.load()), store.edits()) == (2, ())
+    with pytest.raises(StoreError, match="agentkit store copy dir:"):
+        workshop.put(make_tool("new"))
+    with closing(DirectoryStore(tmp_path / "copy")) as other:
+        assert copy_store(store, other).compared.is_equal
+        written = sorted((tmp_path / "copy" / "tools").iterdir())
+        assert [one.name for one in written] == ["ping.yaml", "pong.yaml"]
+
+
+def test_a_forked_store_of_format_1_is_refused(tmp_path):
+    """A file of its history that does not follow the one before is told, and so is a missing one."""
+    shutil.copytree(OLD, tmp_path / "library")
+    first, second = sorted((tmp_path / "library" / "history").iterdir())[:2]
+    content = first.read_bytes()
+    first.write_bytes(content.replace(b'"format": 1', b'"format":  1'))
+    with pytest.raises(StoreFormatError, match="forked"):
+        DirectoryStore(tmp_path / "library")
+    first.write_bytes(content)
+    second.unlink()
+    with pytest.raises(StoreFormatError, match=f"{second.name} is damaged: it is missing"):
+        DirectoryStore(tmp_path / "library")

@@ -28,7 +28,18 @@
     open.delete(chat);
     if (record.kind === "end") ended(chat, record);
     else if (record.kind === "result") block(chat, record.ok ? "result" : "result bad", record.text);
-    else block(chat, record.kind, record.kind === "offered" ? `offered: ${record.text || "no tools"}` : record.text);
+    else if (record.kind === "offered") offered(chat, record);
+    else block(chat, record.kind, record.text);
+  };
+
+  const offered = (chat, record) => {
+    const element = block(chat, "offered", `offered: ${record.text || "no tools"} `);
+    if (!record.query) return;
+    const why = document.createElement("a"); // the retriever's reasons are on the page of the tools
+    why.href = `${chats.dataset.tools}?q=${encodeURIComponent(record.query)}`;
+    why.target = "_blank";
+    why.textContent = "why these";
+    element.append(why);
   };
 
   const ended = (chat, record) => {

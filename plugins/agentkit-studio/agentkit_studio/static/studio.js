@@ -11,7 +11,8 @@
     if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
   };
 
-  document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+  for (const one of document.querySelectorAll("nav [aria-current], .dag .here")) one.scrollIntoView({ inline: "center", block: "nearest" });
+  scrollTo(0, 0);
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -28,6 +29,12 @@
 
   document.addEventListener("htmx:configRequest", (event) => {
     event.detail.headers["x-csrf"] = document.querySelector("meta[name=csrf]").content;
+  });
+
+  // A choice of a text fills the field that it is written in.
+  document.addEventListener("change", (event) => {
+    const fills = event.target.dataset.fills;
+    if (fills) document.getElementById(fills).value = event.target.selectedOptions[0].dataset.text || "";
   });
 
   // A form is sent once.
