@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Collection, Sequence
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import click
 
@@ -19,7 +19,6 @@ from agentkit.cli.options import (
     Targets,
     argument,
     command,
-    option,
 )
 from agentkit.cli.output import (
     Output,
@@ -53,18 +52,14 @@ ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""
 
 _ALL = " (--json names all)"
-_LONGEST_SOURCE = 1_000_000
-"""Characters of the text of one composite."""
 
 
 @command(short_help="Add Python tools, or a composite.")
 def add(
     sources: Annotated[tuple[str, ...], argument("[MODULE:NAME|FILE.py[:NAME]]...")] = (),
     *,
-    composite: Annotated[TextIO | None, option(type=click.File(encoding="utf-8"))] = None,
+    composite: str | None = None,
     targets: Targets,
-    dry_run: bool = False,
-    revise: bool = False,
     on_conflict: OnConflict,
     reason: Reason,
     store_url: StoreUrl,
@@ -75,32 +70,28 @@ def add(
 
     With --composite the function in FILE is not run as Python. Its text is parsed into a program
     that calls tools of the library and tried on its worked calls; then it is added, merged into a
-    tool that does the same, or rejected with the reason and exit status 1.
+    tool that does the same, or rejected with the reason and exit status 1. --on-conflict replace
+    lets it replace a composite of its name.
 
     Args:
         composite (FILE): Make a composite of the one Python function in FILE, - for stdin.
-        dry_run: With --composite: say what would happen.
-        revise: With --composite: replace a composite of the same name.
 
     Examples:
       agentkit tools add my_package.weather:get_weather
       agentkit tools add tools.py                 every @tool in the file
       agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'
-      agentkit tools add --composite order_total.py --tools calculator.py --dry-run
+      agentkit tools add --composite order_total.py --tools calculator.py
     """
     if composite is not None:
-        source = _source(composite)
+        source = read_content(composite).decode(errors="replace")
         code = load_tools(targets)
+        trying = InsertPolicy(allow_revisions=on_conflict == "replace")
         with opened(store_url) as store:
-            policy = InsertPolicy(allow_revisions=revise)
-            manager = manager_of(store, code, trying=policy, author=person())
-            if dry_run:
-                outcome = manager.preview(source)
-            else:
-                outcome = manager.insert(source, reason=reason or f"compose {composite.name}")
+            manager = manager_of(store, code, trying=trying, author=person())
+            outcome = manager.insert(source, reason=reason or f"compose {composite}")
         return Output(
-            record={**outcome.to_json(), "dry_run": dry_run},
-            view=lambda: _print_outcome(outcome, source, composite.name, dry_run=dry_run),
+            record=outcome.to_json(),
+            view=lambda: _print_outcome(outcome, source, composite),
             failed=bool(outcome.failed),
         )
     sources = sources or targets  # those of the project
@@ -113,17 +104,7 @@ def add(
     return _imported(plan, version)
 
 
-def _source(file: TextIO) -> str:
-    try:
-        source = file.read(_LONGEST_SOURCE + 1)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file.name}: not UTF-8 text ({error})") from error
-    if len(source) > _LONGEST_SOURCE:
-        raise UsageError(f"{file.name}: more than {_LONGEST_SOURCE:,} characters")
-    return source
-
-
-def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: bool) -> None:
+def _print_outcome(outcome: CheckResult, source: str, file: str) -> None:
     if outcome.failed:
         failed = outcome.failed[0]
         say(f"rejected [{failed.code}]: {failed.message}")
@@ -132,10 +113,10 @@ def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: boo
         if not outcome.problems:
             say(f"  {failed.advice}")
         return
-    click.echo(f"{'dry run: ' if dry_run else ''}{visible(str(outcome))}")
+    click.echo(visible(str(outcome)))
     found = outcome.duplicate
     if found is not None and f"def {found.name}(" in source and found.reason != SAME_TOOL:
-        say(f"--revise replaces {found.name} with this text")
+        say(f"--on-conflict replace puts this text in the place of {found.name}")
 
 
 def _print_place(problem: SourceProblem, source: str, file: str) -> None:

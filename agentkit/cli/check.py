@@ -149,10 +149,7 @@ def _readable(store_url: str) -> Iterator[StoreFault]:
         if place.exists() and not is_empty and stat.S_IMODE(place.stat().st_mode) & 0o007:
             message = "every user of this machine can read it, with requests and arguments"
             yield StoreFault(
-                place=str(place),
-                code="readable",
-                message=message,
-                advice=f"chmod o= {place}",
+                place=str(place), code="readable", message=message, advice=f"chmod o= {place}"
             )
 
 

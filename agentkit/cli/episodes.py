@@ -84,12 +84,7 @@ def episodes() -> None:
 
 
 @command("list", group=episodes)
-def list_(
-    *,
-    choice: EpisodeChoice,
-    limit: FromZero = 20,
-    store_url: StoreUrl,
-) -> Output:
+def list_(*, choice: EpisodeChoice, limit: FromZero = 20, store_url: StoreUrl) -> Output:
     """List episodes, newest first.
 
     Records that no user saw are marked: (shadow), a candidate tried unseen, and (view), another
@@ -161,10 +156,7 @@ def _brief(episode: Episode) -> dict[str, Any]:
 
 @command(group=episodes)
 def show(
-    episode_id: Annotated[str, argument("ID")],
-    *,
-    answers: Answers,
-    store_url: StoreUrl,
+    episode_id: Annotated[str, argument("ID")], *, answers: Answers, store_url: StoreUrl
 ) -> Output:
     """Show one episode from the request to the verdict.
 

@@ -10,27 +10,13 @@ from typing import Any
 import click
 
 from agentkit.cli.options import FromZero, StoreUrl, command
-from agentkit.cli.output import (
-    Output,
-    fold,
-    listing,
-    one_line,
-    print_facts,
-    print_text,
-    right,
-    say,
-)
+from agentkit.cli.output import Output, fold, listing, one_line, print_facts, print_text, right, say
 from agentkit.cli.stores import opened_to_read
-from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
+from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
-from agentkit.library.chain import (
-    key_text,
-    key_texts,
-    read_verifier,
-    verify_chain,
-    verify_library,
-)
+from agentkit.library.chain import key_text, key_texts, read_verifier, verify_chain, verify_library
+from agentkit.library.changes import missing_tool
 from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
 from agentkit.tools.error_messages import plural
 
@@ -124,8 +110,7 @@ def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[
         if event.tool_name == tool or (event.kind == "written" and event.library_version in written)
     ]
     if not found and not written:
-        library = store.load()
-        raise ToolNotFoundError(tool, nearest=library.nearest(tool), version=library.version)
+        raise missing_tool(tool, store.load())
     return found
 
 

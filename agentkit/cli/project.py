@@ -50,10 +50,7 @@ _TOP: _Kinds = {
 }
 _STAGES: _Kinds = {"shadow": bool, "canary": bool, "canary_share": _NUMBER}
 _GATES: _Kinds = {**_STAGES, **{one.name: _NUMBER for one in fields(GateConfig)}}
-_RETRIEVAL: _Kinds = {
-    **dict.fromkeys(("shortlist", "offer", "token_budget"), int),
-    "vectors": str,
-}
+_RETRIEVAL: _Kinds = {**dict.fromkeys(("shortlist", "offer", "token_budget"), int), "vectors": str}
 
 
 PROMOTED = "promoted"

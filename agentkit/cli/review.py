@@ -50,10 +50,7 @@ def review() -> None:
 
 @command("list", group=review)
 def list_(
-    *,
-    shows_all: Annotated[bool, option("--all")] = False,
-    tool: str = "",
-    store_url: StoreUrl,
+    *, shows_all: Annotated[bool, option("--all")] = False, tool: str = "", store_url: StoreUrl
 ) -> Output:
     """List open proposals, oldest first, and what they wait for.
 
@@ -122,12 +119,7 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
 
 @command(short_help="Approve, and promote.", group=review)
 def approve(
-    which: Which,
-    *,
-    reason: Reason,
-    judge: str = "",
-    targets: Targets,
-    store_url: StoreUrl,
+    which: Which, *, reason: Reason, judge: str = "", targets: Targets, store_url: StoreUrl
 ) -> Output:
     """Approve a proposal as a person, and advance it as far as the policy allows.
 
@@ -149,10 +141,7 @@ def approve(
 
 @command(short_help="Reject a proposal.", group=review)
 def reject(
-    which: Which,
-    *,
-    reason: Annotated[str, option(required=True)],
-    store_url: StoreUrl,
+    which: Which, *, reason: Annotated[str, option(required=True)], store_url: StoreUrl
 ) -> Output:
     """Reject a proposal that is not in use; 'rollback' takes back one that is.
 

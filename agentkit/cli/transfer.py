@@ -30,15 +30,7 @@ from agentkit.cli.options import (
     option,
     typed_options,
 )
-from agentkit.cli.output import (
-    Output,
-    fold,
-    one_line,
-    print_facts,
-    print_table,
-    say,
-    say_some,
-)
+from agentkit.cli.output import Output, fold, one_line, print_facts, print_table, say, say_some
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
@@ -111,14 +103,9 @@ def export(
     text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")
-    if lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
-        say(f"{form} cannot express {lost}; --json lists where")
     record |= {} if output else {"content": rendering.value}
     record |= {"names": dict(rendering.names)}
-    return Output(
-        record=record | {"losses": [loss.to_json() for loss in rendering.losses]},
-        view=lambda: None if output else click.echo(text, nl=False),
-    )
+    return Output(record=record, view=lambda: None if output else click.echo(text, nl=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,14 +240,9 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
         print_table([fold("tool"), "came", fold("why"), "proposal"], rows)
     if report.of("refused"):
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
-    held = report.of("held")
-    is_written = any(tool.proposal_id for tool in held)
-    again = "; or import again with" if is_written else "import with"
-    if any(not tool.failed for tool in held):
-        first = "'agentkit review approve ID' lets in what waits"
-        say(f"{first if is_written else ''}{again} --approve TOOL")
-    if is_written and any(tool.failed for tool in held):
-        say("'agentkit review show ID' tells what speaks against a tool")
+    if report.of("held"):
+        say("'agentkit review show ID' tells why a tool waits; 'agentkit review approve ID', or an")
+        say("import with --approve TOOL, lets it in")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:
@@ -302,13 +284,7 @@ def store() -> None:
 
 
 @command(short_help="Copy the store SOURCE into the store TARGET.", group=store)
-def copy(
-    source: str,
-    target: str,
-    *,
-    dry_run: bool = False,
-    no_episodes: bool = False,
-) -> Output:
+def copy(source: str, target: str, *, dry_run: bool = False, no_episodes: bool = False) -> Output:
     """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
 
     Versions keep their numbers and times, events their hashes and signatures, episodes their order.
@@ -351,7 +327,9 @@ def copy(
     rows = [(name, _words(amount, episodes=episodes)) for name, amount in amounts.items()]
     if not report.compared.is_equal:
         say("the source has grown since; run the command again to copy that too")
-    return Output(record=asdict(report), view=lambda: print_facts(rows))
+    compared = {"is_equal": report.compared.is_equal, **asdict(report.compared)}
+    record = {"copied": asdict(report.copied), "compared": compared}
+    return Output(record=record, view=lambda: print_facts(rows))
 
 
 def _words(amount: Amount, *, episodes: bool) -> str:

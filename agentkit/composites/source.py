@@ -1,7 +1,7 @@
 """Turn the text of a composite into its definition.
 
 The body becomes the program; annotations give L1, the docstring L2, ``@composite(pre=...,
-post=...)`` L3, ``examples=`` and the docstring's worked calls L4. Nothing of the text is run.
+post=...)`` L3, ``examples=`` L4. Nothing of the text is run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from agentkit.tools.definition import (
 )
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.sources.annotations import CallableShape
-from agentkit.tools.sources.docstrings import read_worked_call, worked_calls
 from agentkit.tools.sources.function import DefinitionOptions, read_shape
 from agentkit.tools.tool import Tool, tools_by_name
 
@@ -245,37 +244,17 @@ class Composer:
         )
 
     def _examples(self, signature: Signature) -> tuple[Example, ...]:
-        """The worked calls of the decorator, then those of the docstring; each once."""
+        """The worked calls of the decorator, each once."""
         kept: list[Example] = []
-        examples = [
-            (one if isinstance(one, Example) else Example(**one), self._parsed.function)
-            for one in self._options.examples
-        ]
-        for example, node in [*examples, *self._docstring_examples(tuple(signature.properties))]:
+        for one in self._options.examples:
+            example = one if isinstance(one, Example) else Example(**one)
             why = _misfit(example, signature.parameters, signature.result)
             if why:
                 advice = "Give every required argument, in JSON values of the declared types."
-                self._faults.append(Fault(node, "example", why, advice))
+                self._faults.append(Fault(self._parsed.function, "example", why, advice))
             elif example not in kept:
                 kept.append(example)
         return tuple(kept)
-
-    def _docstring_examples(self, parameters: tuple[str, ...]) -> Iterator[tuple[Example, Any]]:
-        name, first = self._parsed.name, self._parsed.function.body[0]
-        for offset, block in worked_calls(self._parsed.docstring):
-            column = len(block[0]) - len(block[0].lstrip()) + 1
-            if offset == 0:
-                column += first.col_offset + 3  # behind the three quotes
-            place = (first.lineno + offset, column)
-            try:
-                yield read_worked_call(block, function_name=name, parameters=parameters), place
-            except ValueError as error:
-                message = f"a worked call of the docstring cannot be read: {error}"
-                advice = (
-                    f"Behind the prompt write a call such as `{name}(1, x=2)`, with constants "
-                    "alone, and on the next line the value that it returns."
-                )
-                self._faults.append(Fault(place, "example", message, advice))
 
     def _raise_faults(self) -> None:
         if self._faults:
@@ -283,7 +262,7 @@ class Composer:
 
     def _place(self, node: object) -> Place:
         """Line and column, in characters from 1, of what a fault points at."""
-        return node if isinstance(node, tuple) else self._parsed.place(node)
+        return self._parsed.place(node)
 
 
 def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None) -> str:

@@ -1,12 +1,6 @@
 from .code_registration import bind_code as bind_code
-from .events import (
-    Author as Author,
-    LibraryEvent as LibraryEvent,
-)
-from .library import (
-    Library as Library,
-    nearest_names as nearest_names,
-)
+from .events import Author as Author, LibraryEvent as LibraryEvent
+from .library import Library as Library, nearest_names as nearest_names
 from .opening import open_store as open_store
 from .replicas import Replica as Replica
 from .store import (

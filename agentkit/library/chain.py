@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from agentkit.errors import MissingExtraError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest
-from agentkit.library.events import (
-    ChainHead,
-    EventKind,
-    LibraryEvent,
-    Signer,
-    Verifier,
-    moment_of,
-)
+from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Signer, Verifier, moment_of
 from agentkit.library.store import ToolRevision, ToolStore
 from agentkit.tools.canonical import digest
 

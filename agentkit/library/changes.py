@@ -56,14 +56,11 @@ def check_change(change: LibraryChange) -> None:
         raise StoreError(f"change {change.proposal_id!r} is empty: it changes and tells nothing")
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
-        raise StoreError(
-            f"change {change.proposal_id!r} names {', '.join(map(repr, twice))} more than once"
-        )
+        doubled = ", ".join(map(repr, twice))
+        raise StoreError(f"change {change.proposal_id!r} names {doubled} more than once")
     if change.created_at and moment_of(change.created_at) is None:
-        raise StoreError(
-            f"change {change.proposal_id!r} was made at {change.created_at!r}, which is not ISO "
-            "8601 with a time zone"
-        )
+        words = f"was made at {change.created_at!r}, which is not ISO 8601 with a time zone"
+        raise StoreError(f"change {change.proposal_id!r} {words}")
     for definition in change.upserts:
         try:
             definition.digest  # noqa: B018 - it is kept
@@ -191,14 +188,11 @@ def stored_definition(digest: str, origin: str, body: str, *, place: object) -> 
         definition = ToolDefinition.from_json(record)
         actual = definition.digest
     except (ValueError, TypeError, AttributeError, RecursionError, DefinitionError) as error:
-        raise StoreFormatError(
-            f"{place} holds a definition that cannot be read ({digest}): {error}. Nothing of it "
-            "is used; restore a backup"
-        ) from error
+        words = f"cannot be read ({digest}): {error}. Restore a backup"
+        raise StoreFormatError(f"{place} holds a definition that {words}") from error
     if actual != digest:
-        raise changed_definition(
-            definition, f"its digest is {actual[:12]}, not {digest[:12]}", place
-        )
+        why = f"its digest is {actual[:12]}, not {digest[:12]}"
+        raise changed_definition(definition, why, place)
     return definition
 
 
@@ -217,8 +211,7 @@ def changed_definition(definition: ToolDefinition, why: str, place: object) -> S
     """The error for a definition that is not the one that was written there."""
     return StoreFormatError(
         f"{place} holds a definition of {definition.name!r} that was changed where it lies: {why}. "
-        "Nothing of it is used; 'agentkit check' lists what is damaged, and a copy ('agentkit "
-        "store copy BACKUP NEW') restores it"
+        "'agentkit check' lists the damage, 'agentkit store copy BACKUP NEW' restores it"
     )
 
 
@@ -264,10 +257,8 @@ def definition_from_json(record: JsonObject) -> ToolDefinition:
     except (AgentKitError, *_UNREADABLE) as error:
         raise _not_a("definition", record, error) from error
     if found != expected:
-        raise StoreFormatError(
-            f"the definition of {definition.name!r} has digest {found[:12]} and should have "
-            f"{expected[:12]}: it was changed after it was written"
-        )
+        words = f"has digest {found[:12]}, not {expected[:12]}: it was changed after it was written"
+        raise StoreFormatError(f"the definition of {definition.name!r} {words}")
     return definition
 
 
@@ -313,8 +304,8 @@ def _text(value: object) -> str:
 
 
 def _not_a(what: str, record: JsonObject, error: Exception) -> StoreFormatError:
-    words = f"not a {what} ({type(error).__name__}: {error}): {str(record)[:200]}"
-    return StoreFormatError(words)
+    why = f"({type(error).__name__}: {error}): {str(record)[:200]}"
+    return StoreFormatError(f"not a {what} {why}")
 
 
 def no_such_version(version: int, known: Sequence[int]) -> StoreLookupError:
@@ -390,15 +381,11 @@ def rollback_change(
     earlier = [revision.definition for revision in history if revision.version <= to_version]
     target, current = (earlier[-1] if earlier else None), history[-1].definition
     if target is None:
-        raise StoreError(
-            f"tool {tool_name!r} was not in the library at version {to_version}, and rolling back "
-            "never removes; to take it out, commit a change whose removals name it"
-        )
+        words = f"was not in the library at version {to_version}, and rolling back never removes"
+        raise StoreError(f"tool {tool_name!r} {words}")
     if target == current and target.origin == current.origin:
-        raise StoreError(
-            f"tool {tool_name!r} already is as it was at version {to_version}; there is nothing "
-            "to roll back"
-        )
+        words = f"already is as it was at version {to_version}; there is nothing to roll back"
+        raise StoreError(f"tool {tool_name!r} {words}")
     return LibraryChange(
         proposal_id=proposal_id,
         upserts=(target,),

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
-from agentkit.errors import (
-    CodeDriftError,
-    DuplicateToolError,
-)
+from agentkit.errors import CodeDriftError, DuplicateToolError
 from agentkit.library.library import Library, RecordedNames, link
 from agentkit.library.store import EventStore, ToolStore
 from agentkit.tools.definition import Effects, Signature, ToolDefinition

@@ -54,12 +54,7 @@ class Library:
         (3, False, 1)
     """
 
-    def __init__(
-        self,
-        tools: Iterable[Tool | ToolDefinition] = (),
-        *,
-        version: int = 0,
-    ) -> None:
+    def __init__(self, tools: Iterable[Tool | ToolDefinition] = (), *, version: int = 0) -> None:
         by_name: dict[str, Tool] = {}
         for entry in tools:
             tool = entry if isinstance(entry, Tool) else Tool(definition=entry)

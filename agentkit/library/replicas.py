@@ -26,12 +26,7 @@ from agentkit.errors import (
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
-from agentkit.library.store import (
-    ForwardingStore,
-    LibraryChange,
-    Store,
-    append_all,
-)
+from agentkit.library.store import ForwardingStore, LibraryChange, Store, append_all
 
 ReplicaState = Literal["current", "behind", "away"]
 """``current``: the last look at the store found nothing newer, or took it up. ``behind``: the store
@@ -197,12 +192,10 @@ class Replica(ForwardingStore):
         self._check_process()
         status = self.status
         if status.refuses:
-            failed = f"the last look failed: {status.last_error}"
+            failed = f"; the last look failed: {status.last_error}" if status.last_error else ""
             raise StoreUnavailableError(
-                f"library version {status.version} was known to be the newest "
-                f"{status.staleness_seconds:.0f} s ago, more than the "
-                f"{self.max_staleness_seconds:g} s that are allowed, so no run begins; "
-                f"{failed if status.last_error else 'nobody has looked since'}"
+                f"library version {status.version} was the newest {status.staleness_seconds:.0f} s "
+                f"ago, more than the {self.max_staleness_seconds:g} s that are allowed{failed}"
             )
 
     def follow(self, take_up: TakeUp) -> None:
@@ -245,10 +238,8 @@ class Replica(ForwardingStore):
                 held = self._store.load(version)
             except StoreUnavailableError as error:
                 known = ", ".join(map(str, (*self._older.versions, newest.version)))
-                raise StoreUnavailableError(
-                    f"library version {version} is not among those that this process holds "
-                    f"({known}), and the store cannot be asked now: {error}"
-                ) from error
+                words = f"is not among those held here ({known}), and the store is away: {error}"
+                raise StoreUnavailableError(f"library version {version} {words}") from error
             self._older.put(held)
         return held
 
@@ -293,10 +284,8 @@ class Replica(ForwardingStore):
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
-            raise StoreError(
-                f"this replica was made by process {self._process} and is used by its fork "
-                f"{os.getpid()}, where its thread does not run; make one in each process"
-            )
+            words = "where its thread does not run; make one in each process"
+            raise StoreError(f"a replica of process {self._process} is used by its fork, {words}")
 
     # Looking.
 
@@ -324,8 +313,7 @@ class Replica(ForwardingStore):
         if newest.version < known.version:
             raise StoreFormatError(
                 f"the store is at library version {newest.version} and was at {known.version} "
-                "before: an older copy is in its place, or answers for it. Version "
-                f"{known.version} is served on; a new start takes up the older one"
+                f"before. Version {known.version} is served on; a new start takes up the older one"
             )
         if newest.version > known.version:
             ready = newest.continuing(known).caught_up()
@@ -356,11 +344,8 @@ class Replica(ForwardingStore):
         before, version = self._status, self._library.version
         if error is None:
             if before.state != "current":
-                logger.warning(
-                    "the store is back; library version %d is the newest (%.1f s without knowing)",
-                    version,
-                    began - self._known_at,
-                )
+                words = "the store is back; library version %d is the newest (%.1f s away)"
+                logger.warning(words, version, began - self._known_at)
             self._known_at, self._failed_in_a_row = began, 0
             self._status = replace(before, state="current", last_error="")
             return
@@ -428,7 +413,4 @@ def _check(refresh_seconds: float, max_staleness_seconds: float | None) -> None:
     if not 0 < refresh_seconds < math.inf:
         raise UsageError(f"refresh_seconds is a time between two looks; got {refresh_seconds!r}")
     if max_staleness_seconds is not None and not max_staleness_seconds > refresh_seconds:
-        raise UsageError(
-            f"max_staleness_seconds={max_staleness_seconds!r} would be over between two looks; "
-            f"it is more than refresh_seconds={refresh_seconds!r}, or None for no bound"
-        )
+        raise UsageError(f"max_staleness_seconds must be more than {refresh_seconds=!r}, or None")

@@ -132,10 +132,8 @@ class SQLStore(ABC):
         """The last place of an episode to look at."""
         ((newest,),) = self._rows("SELECT coalesce(max(sequence), 0) FROM episodes")
         if newest >= _MOST_EPISODES:
-            raise StoreFormatError(
-                f"{self._place} is damaged: it holds an episode at place {newest}, which nobody "
-                "counts to; delete that row, or restore a backup"
-            )
+            words = f"it holds an episode at place {newest}; delete that row, or restore a backup"
+            raise StoreFormatError(f"{self._place} is damaged: {words}")
         return int(newest)
 
     def _moment(self, time: datetime) -> Any:
@@ -199,9 +197,8 @@ class SQLStore(ABC):
                 try:
                     change = self._change(list(of_one))
                 except (ValueError, TypeError) as error:
-                    raise StoreFormatError(
-                        f"{self._place} holds a version that cannot be read ({version}): {error}"
-                    ) from error
+                    words = f"holds a version that cannot be read ({version}): {error}"
+                    raise StoreFormatError(f"{self._place} {words}") from error
                 yield AppliedChange(version=version, change=change)
 
     def _change(self, rows: Sequence[Any]) -> LibraryChange:
@@ -235,10 +232,8 @@ class SQLStore(ABC):
         except (ValueError, TypeError):
             found = None
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            raise StoreFormatError(
-                f"{self._place} holds a version that cannot be read ({version}): its evidence is "
-                f"not a JSON array of texts: {str(text)[:80]!r}. Restore a backup"
-            )
+            words = f"({version}): its evidence is not a JSON array of texts: {str(text)[:80]!r}"
+            raise StoreFormatError(f"{self._place} holds a version that cannot be read {words}")
         return tuple(found)
 
     # Events.
@@ -253,14 +248,11 @@ class SQLStore(ABC):
         try:
             event = LibraryEvent.from_json(read_json(body))
         except (ValueError, TypeError, AttributeError, StoreFormatError) as error:
-            raise StoreFormatError(
-                f"{self._place} holds an event that cannot be read ({sequence}): {error}"
-            ) from error
+            words = f"holds an event that cannot be read ({sequence}): {error}"
+            raise StoreFormatError(f"{self._place} {words}") from error
         if event.sequence != sequence:
-            raise StoreFormatError(
-                f"{self._place} holds event {event.sequence} in the place of event {sequence}; "
-                "somebody changed the table by hand"
-            )
+            words = f"holds event {event.sequence} in the place of event {sequence}"
+            raise StoreFormatError(f"{self._place} {words}; it was changed by hand")
         return event
 
     # Episodes.

@@ -16,7 +16,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -232,7 +231,7 @@ def coerce(value: Any, schema: Any) -> Any:
 def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[str, Any]:
     """Arguments in the one form that all calls of the same meaning share.
 
-    Coerced, with every default filled in, keys sorted at each level, and whole numbers as
+    Coerced, with the defaults of omitted arguments, keys sorted at each level, and whole numbers as
     integers. Python calls ``True`` and ``1`` equal; compare
     ``agentkit.tools.canonical.canonical_json`` of the result where that matters.
 
@@ -241,7 +240,7 @@ def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[s
         parameters: The tool's parameters schema.
 
     Raises:
-        UncheckableError: They are nested too deeply.
+        UncheckableError: They are nested too deeply, or a default takes too long to read.
 
     Example:
         >>> parameters = {"properties": {"n": {"type": "number"}, "unit": {"default": "km"}}}
@@ -252,8 +251,13 @@ def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[s
     """
     try:
         found = coerce(dict(arguments), parameters)
-        with suppress(UncheckableError):  # its defaults multiply each other
-            found = _Coercion(root=parameters).filled(found, parameters)
+        needed = parameters.get("required", ())
+        for name, schema in (parameters.get("properties") or {}).items():
+            if name not in found and name not in needed:
+                stated = for_same_value(schema, parameters)
+                for default in (one["default"] for one in stated if "default" in one):
+                    found[name] = _Coercion(root=parameters).repaired(default, schema)
+                    break
         return {key: _canonical(found[key]) for key in sorted(found)}
     except RecursionError as error:
         message = "the arguments, or defaults of their schema, are nested too deeply"
@@ -313,63 +317,6 @@ class _Coercion:
             if candidate is not value and fits(candidate, branch, root=self.root, steps=self.steps):
                 return candidate
         return value
-
-    def filled(
-        self, value: Any, schema: Any, depth: int = 0, followed: frozenset[str] = frozenset()
-    ) -> Any:
-        """The value with defaults for what it leaves out; a schema inside itself has none."""
-        if not isinstance(value, dict | list) or depth > _MAX_FILLED:
-            return value
-        changed: dict[Any, Any] = {}
-        for part in for_same_value(schema, self.root, "allOf"):
-            self._spend(1 + len(part))
-            if isinstance(reference := part.get("$ref"), str):
-                if reference in followed:
-                    return value
-                followed |= {reference}
-            if isinstance(value, list):
-                rest = {} if "prefixItems" in part else part.get("items")
-                pairs = [(at, item, rest) for at, item in enumerate(value)]
-            else:
-                properties = part.get("properties")
-                properties = properties if isinstance(properties, dict) else {}
-                pairs = [(name, value[name], properties.get(name)) for name in value]
-                changed |= self._defaults(value, part, properties, depth + 1, followed)
-            for key, item, below in pairs:
-                if (new := self.filled(item, below, depth + 1, followed)) is not item:
-                    changed[key] = new
-        if isinstance(value, list):
-            return [changed.get(at, item) for at, item in enumerate(value)] if changed else value
-        return {**value, **changed} if changed else value
-
-    def _defaults(
-        self,
-        value: JsonObject,
-        part: JsonObject,
-        properties: JsonObject,
-        depth: int,
-        followed: frozenset[str],
-    ) -> dict[str, Any]:
-        """The defaults of omitted optional properties, their own or their reference's."""
-        needed = part.get("required", ())
-        found: dict[str, Any] = {}
-        for name, schema in properties.items():
-            if name in value or name in needed or not isinstance(schema, dict):
-                continue
-            stated: Any = schema
-            reference = schema.get("$ref")
-            if "default" not in schema and isinstance(reference, str):
-                stated = resolve_local(self.root, reference)
-            if reference in followed or not isinstance(stated, dict) or "default" not in stated:
-                continue
-            default = self.repaired(copy.deepcopy(stated["default"]), schema)
-            found[name] = self.filled(default, schema, depth, followed)
-        return found
-
-    def _spend(self, steps: int) -> None:
-        self.steps.left -= steps
-        if self.steps.left < 0:
-            raise UncheckableError("too expensive to coerce")
 
 
 _Path = tuple[str | int, ...]

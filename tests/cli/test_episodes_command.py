@@ -22,7 +22,7 @@ from agentkit.episodes import (
     Turn,
     Verdict,
 )
-from agentkit.episodes.files import export_episodes, import_episodes
+from agentkit.episodes.files import export_episodes
 from agentkit.evolution.learning import UserFeedback, feedback_on, keep_feedback
 from agentkit.library import EpisodeFilter
 from agentkit.library.opening import open_store
@@ -203,15 +203,6 @@ def kept(store_url):
         store.append(episode)
     store.close()
     return episodes
-
-
-@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "noform"])
-def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
-    """The form follows the name of the file, and reading it gives equal episodes in order."""
-    result = invoke("episodes", "export", "--output", name)
-    assert result.exit_code == 0, result.stderr
-    assert "5 episodes written" in result.stderr
-    assert list(import_episodes(tmp_path / name, own=True)) == kept
 
 
 @pytest.mark.usefixtures("kept")

@@ -289,11 +289,7 @@ def test_events_are_listed(invoke):
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize(
     ("options", "numbers"),
-    [
-        ((), [1, 2, 3, 4, 5]),
-        (("--tool", "天気"), [4, 5]),
-        (("--limit", "2"), [4, 5]),
-    ],
+    [((), [1, 2, 3, 4, 5]), (("--tool", "天気"), [4, 5]), (("--limit", "2"), [4, 5])],
 )
 def test_events_are_picked(as_json, options, numbers):
     """By tool, and the newest ones."""

@@ -22,11 +22,7 @@ from agentkit.tools.rules import CallBefore
 
 READS = Effects.of(["reads"])
 OUTSIDE = Effects.of(["reads", "open_world"])
-TEXT = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 @pytest.fixture
@@ -506,7 +502,7 @@ def test_a_catalogue_is_examined(play, tmp_path):
 
 
 def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path):
-    """Its text says what happens; a dry run writes nothing; problems come with a caret."""
+    """Its text says what happens; problems come with a caret."""
     (tmp_path / "calculator.py").write_text(TOOLS)
     twin = TOTAL.replace("order_total", "bill").replace("price", "each")
     texts = {
@@ -520,8 +516,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
     typed = "tools add --tools calculator.py --composite"
     play(
         ("tools add calculator.py", 0, "2 added; library version 1"),
-        (f"{typed} wrong.py --dry-run", 1, "rejected"),
-        (f"{typed} order.py --dry-run", 0, "dry run: order_total added"),
+        (f"{typed} wrong.py", 1, "rejected"),
         ("tools show order_total", 2, "order_total"),
         (f"{typed} order.py", 0, "order_total added: library version 2, depth 1, saves 1 call"),
         ("log --tool order_total", 0, "compose order.py"),
@@ -605,14 +600,9 @@ def install(name, progress):
 """
 
 
-def test_weights_are_installed_and_listed(play, as_json, tmp_path, monkeypatch):
+def test_weights_are_installed_and_listed(play, as_json, tmp_path, plug_in):
     """Install prints the path, and the list says what is there."""
-    info = tmp_path / "site" / "tiny_weights-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "tiny_weights.py").write_text(WEIGHTS)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[agentkit.weights]\na-tiny = tiny_weights\n")
-    monkeypatch.syspath_prepend(str(info.parent))
+    plug_in("tiny_weights", WEIGHTS, "[agentkit.weights]\na-tiny = tiny_weights\n")
     path = str(tmp_path / "cache" / "tiny.gguf")
     assert {row["name"]: row["path"] for row in as_json("models")}["tiny"] is None
     play(

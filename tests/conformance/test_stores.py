@@ -141,12 +141,7 @@ class TestSQLiteStore(ServedStoreConformance):
 
 pytestmark = pytest.mark.long  # starts a pytest of its own for each
 
-FILES = {
-    "folder_store.py",
-    "pyproject.toml",
-    "tests/conftest.py",
-    "tests/test_folder_store.py",
-}
+FILES = {"folder_store.py", "pyproject.toml", "tests/conftest.py", "tests/test_folder_store.py"}
 
 
 def files_of(page: str) -> dict[str, str]:

@@ -131,9 +131,7 @@ def arity(words: language.Arity) -> str:
 
 
 @pytest.mark.parametrize("table", [language.BUILTINS, language.METHODS])
-def test_functions_and_methods_are_those_of_the_language(
-    table: dict[str, language.Arity],
-) -> None:
+def test_functions_and_methods_are_those_of_the_language(table: dict[str, language.Arity]) -> None:
     """Each stands there with how it may be called."""
     page = PAGE.replace("\n", " ")
     for name, words in table.items():

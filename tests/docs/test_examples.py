@@ -23,10 +23,7 @@ SCRIPTS = [  # the modules beside a script in a folder of its own are imported b
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_example_runs(
-    path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A script under examples/ succeeds without key, network or input, and prints something."""
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:

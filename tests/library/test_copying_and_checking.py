@@ -20,12 +20,7 @@ import pytest
 from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import (
-    EpisodeFormatError,
-    StoreError,
-    StoreFormatError,
-    StoreUnavailableError,
-)
+from agentkit.errors import EpisodeFormatError, StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import EpisodeFilter, LibraryChange
 from agentkit.library.chain import read_signer
 from agentkit.library.checking import check_store

@@ -106,8 +106,7 @@ def test_a_store_carries_values_to_its_next_version(tmp_path, url):
 names = st.sampled_from("abcdefghij")
 steps = st.lists(
     st.one_of(
-        st.sets(names, max_size=4),
-        st.dictionaries(names, st.sampled_from(["x", "y"]), max_size=4),
+        st.sets(names, max_size=4), st.dictionaries(names, st.sampled_from(["x", "y"]), max_size=4)
     ),
     max_size=8,
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -147,27 +145,6 @@ def guarded_tool(definition: ToolDefinition):
     return add.with_definition(definition)
 
 
-ELSEWHERE = """
-import sys
-from agentkit import open_store
-library = open_store(sys.argv[1]).load().bind({"add": lambda a, b: a + b})
-print(library["four"](x=2.5), library.dag.depths["four"], library.dag.flat_size("four"))
-"""
-
-
-def test_a_composite_runs_in_another_process(library, tmp_path):
-    """Body and pins are all that is needed; the process that composed it is gone."""
-    url = f"sqlite:///{tmp_path}/library.db"
-    store = open_store(url)
-    upserts = tuple(library.definitions)
-    store.commit(LibraryChange(proposal_id="all", upserts=upserts), expected_version=0)
-    store.close()
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, url], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["10.0", "2", "2"]
-
-
 async def run_four(library: Library, *tools) -> RunResult:
     """The result of a model's call of four."""
     call = ToolCall(call_id="1", name="four", arguments={"x": 2})
@@ -241,18 +218,6 @@ def test_a_changed_child_is_found_in_each_composite_that_calls_it(houses):
     assert plus.definition.digest[:12] in fault.message
     assert changed["plus"].definition.digest[:12] in fault.message
     assert "log --tool plus" in fault.advice
-
-
-def test_a_change_moves_up_to_the_top(houses):
-    """Every composite above gets the new digests, bottom-up, and then everything fits again."""
-    moved = repinned(houses, [worded(plus.definition)])
-    assert [definition.name for definition in moved] == ["plus", "twice", "frame", "house"]
-    after = houses.with_tools(moved)
-    assert pin_faults(after) == ()
-    assert after["area"].definition is houses["area"].definition
-    house, before = after["house"].definition, houses["house"].definition
-    pins = replace(house.signature, children=before.signature.children)
-    assert (replace(house, signature=pins), house.digest == before.digest) == (before, False)
 
 
 def test_a_circle_can_not_be_repinned(houses):
@@ -362,9 +327,7 @@ def test_an_unreadable_composite_leaves_the_others(url, tmp_path):
 def test_conditions_of_composites_must_be_readable(sound):
     """Each condition that is no expression over the parameters is a fault of its own."""
     specification = replace(
-        sound["both"].definition.specification,
-        pre=("len(a) > 0", "c > 1"),
-        post=("result >",),
+        sound["both"].definition.specification, pre=("len(a) > 0", "c > 1"), post=("result >",)
     )
     found = faults_of(changed_both(sound, specification=specification))
     assert found == [("both", "condition"), ("both", "condition")]
@@ -378,26 +341,6 @@ ALL = TOOLS | SAMPLE_TOOLS
 def test_there_are_as_many_as_in_the_paper():
     """The library has 42 primitives (CoCoDA, appendix E)."""
     assert len(TOOLS) == 42
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_all_four_levels_are_filled(name):
-    """Every tool has a result type, words for each parameter, conditions and worked examples."""
-    definition = ALL[name].definition
-    effects, specification = definition.signature.effects, definition.specification
-    assert definition.signature.result is not None
-    assert set(definition.description.parameters) == set(definition.signature.properties)
-    assert definition.description.summary
-    assert definition.description.tags
-    assert specification.complexity
-    assert effects.to_json()
-    assert any(example.query for example in definition.examples)
-    assert specification.pre or specification.post or specification.text
-    if name in TOOLS:
-        assert effects.is_read_only
-        assert effects.reads is effects.destructive is effects.open_world is False
-        assert specification.post
-        assert len(definition.examples) >= 3
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -451,12 +394,7 @@ WRITTEN = [
     (QUADRATIC_EXPR, {"a": 1, "b": -3, "c": 2, "x": 2}, 0, 5),
     (QUADRATIC_EXPR, {"a": 2, "b": 0, "c": -1, "x": 3}, 17, 5),
     (QUADRATIC_EXPR, {"a": 0, "b": 1, "c": 0, "x": 5}, 5, 5),
-    (
-        SUM_WHERE,
-        {"rows": SALES, "column": "amount", "predicate": 'row["region"] == "EU"'},
-        160,
-        3,
-    ),
+    (SUM_WHERE, {"rows": SALES, "column": "amount", "predicate": 'row["region"] == "EU"'}, 160, 3),
     (COMPUTE_RATIO, {"part": 15, "whole": 60}, 25.0, 2),
     (SOLVE_QUADRATIC, {"a": 1, "b": -5, "c": 6}, [2.0, 3.0], 4),
     (SOLVE_QUADRATIC, {"a": 1, "b": 0, "c": 4}, [], 4),

@@ -177,11 +177,7 @@ def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eve
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"refresh_seconds": 0},
-        {"refresh_seconds": float("nan")},
-        {"max_staleness_seconds": 0.5},
-    ],
+    [{"refresh_seconds": 0}, {"refresh_seconds": float("nan")}, {"max_staleness_seconds": 0.5}],
 )
 def test_numbers_that_make_no_sense_are_refused(kept, options):
     """A replica that would never look, or always be stale, is not made."""

@@ -216,18 +216,12 @@ def test_a_view_in_place_of_a_table_is_refused(filled, table):
             "trigger spy",
         ),
         ("CREATE INDEX slow ON versions (upper(reason))", "index slow"),
-        (
-            "CREATE INDEX few ON versions (reason) WHERE length(hex(zeroblob(9))) > 0",
-            "index few",
-        ),
+        ("CREATE INDEX few ON versions (reason) WHERE length(hex(zeroblob(9))) > 0", "index few"),
         (
             "ALTER TABLE versions ADD COLUMN odd TEXT CHECK (length(hex(zeroblob(9))) > 0)",
             "table versions",
         ),
-        (
-            "ALTER TABLE versions ADD COLUMN big AS (printf('%.*c', 9, 'x'))",
-            "table versions",
-        ),
+        ("ALTER TABLE versions ADD COLUMN big AS (printf('%.*c', 9, 'x'))", "table versions"),
         (
             "DROP TABLE derived; CREATE VIRTUAL TABLE derived USING fts5(key, generation)",
             "virtual table derived",
@@ -282,15 +276,6 @@ def test_no_episode_is_left_out_for_another_reason_than_its_id(filled):
     store.close()
 
 
-def test_a_check_names_a_view_that_came_after_opening(filled):
-    """A check of a store whose table became an endless view meanwhile names the view and ends."""
-    store = SQLiteStore(filled)
-    put_view(filled, "library_events")
-    (fault,) = store.check()
-    assert "view library_events" in fault.message
-    store.close()
-
-
 ROWS = {
     "UPDATE revisions SET since = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",
     "UPDATE revisions SET place = 'x' WHERE tool_name = 'bill_split'": "revision 1 of 'bill_split'",
@@ -329,12 +314,7 @@ COMMIT_STATEMENTS = (
     "INSERT INTO revisions",
     "COMMIT",
 )
-APPEND_STATEMENTS = (
-    "BEGIN",
-    "INSERT INTO episodes",
-    "INSERT INTO episode_tools",
-    "COMMIT",
-)
+APPEND_STATEMENTS = ("BEGIN", "INSERT INTO episodes", "INSERT INTO episode_tools", "COMMIT")
 
 WRITER = """
 import os, signal, sys

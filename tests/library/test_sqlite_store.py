@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
 from support.first_release import TABLES
 
 from agentkit import Episode, ToolDefinition, open_store
@@ -220,48 +219,6 @@ def episode(name: str, *, days: float = 0, text: str = "", started_at: str | Non
     return Episode(
         episode_id=name, request=text, turns=(turn,), started_at=began, session_id=name[0]
     )
-
-
-def ids(store, **matching):
-    """The episodes that are there, oldest first."""
-    wanted = EpisodeFilter(oldest_first=True, **matching)
-    return [one.episode_id for one in store.select(wanted)]
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request, tmp_path):
-    """An empty store."""
-    url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
-    with closing(open_store(url)) as opened:
-        yield opened
-
-
-AGES = st.lists(st.integers(0, 20), max_size=12)
-BOUNDS = st.builds(
-    Retention,
-    max_age=st.none()
-    | st.integers(0, 20).map(lambda days: timedelta(days=days, hours=-1) if days else timedelta()),
-    max_bytes=st.none() | st.integers(0, 4000),
-    max_count=st.none() | st.integers(0, 12),
-)
-
-
-@settings(max_examples=40)
-@given(ages=AGES, bounds=st.lists(BOUNDS, max_size=3))
-def test_memory_and_sqlite_agree(tmp_path_factory, ages, bounds):
-    """Whatever the bounds, both let the same go, the rest holds them, and a second time none goes."""
-    file = tmp_path_factory.mktemp("agree") / "s.db"
-    with closing(open_store("memory:")) as one, closing(SQLiteStore(file)) as other:
-        for store in (one, other):
-            store.append_many([episode(f"e{i}", days=days) for i, days in enumerate(ages)])
-        for bound in bounds:
-            assert one.prune(bound) == other.prune(bound)
-            assert ids(one) == ids(other)
-            left = one.volume()
-            assert left == other.volume()
-            assert bound.max_count is None or left.count <= bound.max_count
-            assert bound.max_bytes is None or left.bytes <= bound.max_bytes
-            assert other.prune(bound).count == 0
 
 
 def test_a_second_pruner_takes_no_more(tmp_path):

@@ -156,7 +156,7 @@ def suspicions(
     if unread := tuple(rules_readable(definition)):
         return unread
     reserved = (failed("reserved_name", field="name"),) if definition.name == SEARCH_TOOL else ()
-    schema = _strings(definition.signature.parameters, "schema")
+    schema = _strings(definition.known_signature.parameters, "schema")
     change = _Said(
         base=_BLANK,
         candidate=_BLANK,
@@ -185,7 +185,7 @@ def _edits_of(definition: ToolDefinition) -> Iterator[Edit]:
         "name": definition.name,
         **record.get("description", {}),
         **record.get("specification", {}),
-        "schema": signature.get("parameters"),
+        "schema": definition.known_signature.parameters,
         "result": signature.get("result"),
         "examples": record.get("examples"),
         "program": record.get("body"),

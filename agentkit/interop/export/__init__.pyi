@@ -12,7 +12,6 @@ from .file import (
 )
 from .formats import (
     FORMATS as FORMATS,
-    Loss as Loss,
     Rendering as Rendering,
     render as render,
 )

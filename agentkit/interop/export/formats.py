@@ -1,11 +1,10 @@
-"""Tools in the formats of providers and protocols, and what these formats cannot say."""
+"""Tools in the formats of providers and protocols."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agentkit.errors import DefinitionError, UsageError
@@ -22,42 +21,17 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _BEGINS = re.compile(r"[a-zA-Z_]")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Loss:
-    """One part of a definition that a format does not carry as it is.
-
-    Attributes:
-        tool: The tool, by its name in the library.
-        part: Which part, such as ``examples``.
-        detail: What became of it.
-    """
-
-    tool: str
-    part: str
-    detail: str
-
-    def to_json(self) -> dict[str, str]:
-        """The loss as a JSON object."""
-        return asdict(self)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rendering:
     """Tools as a format has them.
 
     Attributes:
         value: JSON data.
-        losses: What could not be said, in the order of the tools.
         names: The tool's name in the library, by the name that it has in ``value``.
     """
 
     value: Any
-    losses: tuple[Loss, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
-
-    def counts(self) -> dict[str, int]:
-        """How often each part was lost, the most frequent first."""
-        return dict(Counter(loss.part for loss in self.losses).most_common())
 
 
 Entry = Callable[[dict[str, Any], ToolDefinition], dict[str, Any]]
@@ -111,12 +85,6 @@ _ENTRIES: Mapping[str, Entry] = {
 FORMATS = tuple(_ENTRIES)
 """The formats that ``render`` and ``agentkit export --format`` know."""
 
-_KEPT: Mapping[str, frozenset[str]] = {
-    "gemini": frozenset({"result"}),
-    "mcp": frozenset({"result", "effects"}),
-}
-"""Parts of a definition that a format has a place for besides words and parameters."""
-
 
 def render(tools: Tools, format_name: str) -> Rendering:
     """Tools in one of ``FORMATS``, with the words and schemas that our own adapters send.
@@ -134,15 +102,12 @@ def render(tools: Tools, format_name: str) -> Rendering:
         >>> rendering = render([sample_library()["bill_split"]], "anthropic")
         >>> list(rendering.value[0])
         ['name', 'description', 'input_schema']
-        >>> rendering.counts()["examples"]
-        1
     """
     if format_name not in FORMATS:
         raise UsageError(f"there is no format {format_name!r}; use one of {', '.join(FORMATS)}")
     definitions = (tools if isinstance(tools, Library) else Library(tools)).definitions
     names = _names(definitions, format_name)
     entries: list[dict[str, Any]] = []
-    losses: list[Loss] = []
     for definition in definitions:
         name = names[definition.name]
         try:
@@ -157,14 +122,13 @@ def render(tools: Tools, format_name: str) -> Rendering:
                 f"its definition is broken: {faults[0]}; correct or remove it",
                 tool_name=definition.name,
             ) from error
-        losses += _losses(definition, name, _KEPT.get(format_name, frozenset()))
     value: Any = entries
     if format_name == "mcp":
         value = {"tools": entries}
     elif format_name == "json-schema":
         value = {one.name: entry for one, entry in zip(definitions, entries, strict=True)}
     by_wire_name = {wire: own for own, wire in names.items()}
-    return Rendering(value=value, losses=tuple(losses), names=by_wire_name)
+    return Rendering(value=value, names=by_wire_name)
 
 
 def _names(definitions: tuple[ToolDefinition, ...], format_name: str) -> dict[str, str]:
@@ -185,26 +149,3 @@ def _names(definitions: tuple[ToolDefinition, ...], format_name: str) -> dict[st
         taken.add(begun)
         names[name] = begun
     return names
-
-
-def _losses(definition: ToolDefinition, name: str, kept: frozenset[str]) -> Iterator[Loss]:
-    """The parts of a definition that a format does not carry unchanged."""
-    if name != definition.name:
-        yield Loss(tool=definition.name, part="name", detail=f"{name}; Rendering.names maps back")
-    description, specification = definition.description, definition.specification
-    narrowed = "a sentence each, and narrows the schema"
-    for part, is_there, detail in (
-        ("rules", specification.rules, narrowed),
-        ("usage_rules", description.usage_rules, "a sentence each behind the summary"),
-        ("tags", description.tags, ""),
-        ("result", definition.signature.result is not None, ""),
-        ("effects", definition.signature.effects.to_json(), ""),
-        ("pre", specification.pre, ""),
-        ("post", specification.post, ""),
-        ("text", specification.text, ""),
-        ("complexity", specification.complexity, ""),
-        ("examples", definition.examples, ""),
-        ("body", definition.is_composite, ""),
-    ):
-        if is_there and part not in kept:
-            yield Loss(tool=definition.name, part=part, detail=detail or "it has no place")

@@ -12,4 +12,3 @@ from .listing import (
     Listing as Listing,
     McpLimits as McpLimits,
 )
-from .oauth import OAuthFile as OAuthFile

@@ -7,9 +7,8 @@ import logging
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from operator import is_
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
@@ -161,7 +160,7 @@ class McpServer:
         self._approval = approval
         self._policy = ImportPolicy(
             server=name,
-            prefixes=True if prefix else (),
+            prefix=prefix,
             trust_annotations=trust_annotations,
             new_tools=new_tools,
             limits=self._limits,
@@ -176,13 +175,7 @@ class McpServer:
         self._protocol = protocol
         self._elicit = elicit
         self._kept = kept
-        if kept is not None:
-            own = (
-                one.definition
-                for one in kept
-                if _server_of(one.definition) == f"{MCP_PREFIX}{name}"
-            )
-            self._offered.take(self._tool(_original_name(one), one) for one in own)
+        self._offer_kept()
         self._connection = self._new_connection()
 
     def _new_connection(self, loop: asyncio.AbstractEventLoop | None = None) -> Connection:
@@ -326,12 +319,26 @@ class McpServer:
         """A library with this server's newest tools, under names that look like no other."""
         return self._offered.beside(library)
 
-    def offered_as(self, names: Collection[str]) -> None:
-        """Put the server's name before those of its tools that are among ``names``."""
-        if self._policy.prefixes is True or set(names) <= set(self._policy.prefixes):
-            return
-        self._policy = replace(self._policy, prefixes=frozenset((*self._policy.prefixes, *names)))
-        self._sort()
+    def prefix_all(self) -> None:
+        """Offer every tool as ``name__tool`` from now on."""
+        self._policy = replace(self._policy, prefix=True)
+        if self.connects:
+            self._sort()
+        else:
+            self._offer_kept()
+
+    def _offer_kept(self) -> None:
+        """Offer what is kept, before anybody connects."""
+        own = [
+            one.definition
+            for one in self._kept or ()
+            if _server_of(one.definition) == f"{MCP_PREFIX}{self.name}"
+        ]
+        names = [_original_name(one) for one in own]
+        self._offered.take(
+            self._tool(name, replace(one, name=self._policy.offered_name(name)))
+            for name, one in zip(names, own, strict=True)
+        )
 
     async def __aenter__(self) -> Self:
         self._renew(asyncio.get_running_loop())
@@ -432,10 +439,9 @@ class McpServer:
 
 
 class McpServers:
-    """Several servers, whose tools keep their names where these are their own.
+    """Several servers, all of whose tools are offered as ``server__tool``.
 
-    Tools of one name are offered as ``server__tool``, each of them, so that none stands in the
-    place of another; ``renamed`` tells. They stay so, also when the other one goes away.
+    So no tool takes the place of another, and none changes its name when a server goes away.
 
     Args:
         servers: The servers, each with a name of its own.
@@ -458,7 +464,8 @@ class McpServers:
                 f"several MCP servers are called {name!r}; give each a name: name='files'"
             )
         self.servers = servers
-        self._settled: tuple[Listing, ...] = ()
+        for server in servers:
+            server.prefix_all()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -475,54 +482,14 @@ class McpServers:
         """The tools that are not offered, by server."""
         return {server.name: server.held for server in self.servers}
 
-    @property
-    def renamed(self) -> tuple[str, ...]:
-        """Which tools got their server's name before their own, in sentences."""
-        self._settle()
-        return tuple(
-            f"{tool.definition.name}: {tool.name} of {server.name}, whose name is taken"
-            for server in self.servers
-            for tool in server.listing.tools
-            if tool.definition.name != tool.name
-        )
-
     async def route(self, asked: RouteRequest) -> Route:
         """The library of a run with the newest tools of all servers, as an ``Agent``'s router."""
         return Route(library=self._beside(asked.library))
 
     def _beside(self, library: Library) -> Library:
-        self._settle()
         for server in self.servers:
             library = server.beside(library)
         return library
-
-    def _settle(self) -> None:
-        """Put the servers' names before those that look alike, until none do.
-
-        It ends, because each tool gets its server's name once.
-        """
-        listings = tuple(server.listing for server in self.servers)
-        if len(self._settled) == len(listings) and all(map(is_, listings, self._settled)):
-            return
-        alike: dict[str, list[tuple[McpServer, ListedTool]]] = {}
-        waiting = [
-            (tool.definition.name, server, tool)
-            for server, listing in zip(self.servers, listings, strict=True)
-            for tool in listing.tools
-        ]
-        named: dict[str, set[str]] = {server.name: set() for server in self.servers}
-        while waiting:
-            name, server, tool = waiting.pop()
-            same = alike.setdefault(look_of(name), [])
-            same.append((server, tool))
-            for of, one in same if len(same) > 1 else ():
-                if one.definition.name == one.name and one.name not in named[of.name]:
-                    named[of.name].add(one.name)
-                    waiting.append((prefixed(of.name, one.name), of, one))
-            del same[2:]  # two are as many as any number
-        for server in self.servers:
-            server.offered_as(named[server.name])
-        self._settled = listings
 
     async def __aenter__(self) -> Self:
         entered = await asyncio.gather(

@@ -35,6 +35,7 @@ from agentkit.tools.sources.json_records import (
     WRAPPED_KEY,
     definition_from_json,
     exact_effects,
+    hinted_effects,
     is_wrapped,
     unwrapped_schema,
 )
@@ -417,14 +418,7 @@ def effects_of(record: JsonObject, *, trust: bool) -> Effects:
             idempotent=False if hints.get("idempotentHint") is False else None,
             open_world=True,
         )
-    exact, reads_only = exact_effects(record), hints.get("readOnlyHint")
-    return exact or Effects(
-        reads=True if reads_only else None,
-        writes=None if reads_only is None else not reads_only,
-        destructive=False if reads_only else hints.get("destructiveHint"),
-        idempotent=hints.get("idempotentHint"),
-        open_world=hints.get("openWorldHint"),
-    )
+    return exact_effects(record) or hinted_effects(hints)
 
 
 # --- what a server answers, read within bounds ----------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -41,7 +41,7 @@ class ImportPolicy:
 
     Attributes:
         server: The server's name.
-        prefixes: Names on the server that are offered as ``server__tool``; True for all.
+        prefix: Whether its tools are offered as ``server__tool``.
         trust_annotations: Whether what the server says of effects counts.
         new_tools: ``hold`` offers no tool that nobody approved, ``screen`` also an unknown one
             whose texts pass the checks.
@@ -49,15 +49,14 @@ class ImportPolicy:
     """
 
     server: str
-    prefixes: Collection[str] | Literal[True] = ()
+    prefix: bool = False
     trust_annotations: bool = False
     new_tools: NewTools = "hold"
     limits: McpLimits = field(default_factory=McpLimits)
 
     def offered_name(self, name: str) -> str:
         """The library's name for a tool of the server."""
-        alone = self.prefixes is not True and name not in self.prefixes
-        return name if alone else prefixed(self.server, name)
+        return prefixed(self.server, name) if self.prefix else name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +104,7 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
         outcomes.append(vetted)
     tools = tuple(one for one in outcomes if isinstance(one, ListedTool))
     held = tuple(one for one in outcomes if isinstance(one, HeldTool))
-    return Listing(tools=tools, held=held, notes=tuple(_notes(raw, tools, policy)))
+    return Listing(tools=tools, held=held, notes=tuple(_notes(raw, tools)))
 
 
 def _bare_look(name: str, server: str) -> str:
@@ -224,11 +223,9 @@ def _vetted(
     return HeldTool(name=tool.name, code=code, reasons=reasons, tool=tool, record=record)
 
 
-def _notes(raw: RawListing, tools: Iterable[ListedTool], policy: ImportPolicy) -> Iterator[str]:
+def _notes(raw: RawListing, tools: Iterable[ListedTool]) -> Iterator[str]:
     if raw.cut:
         yield raw.cut
     for tool in tools:
         if tool.definition.origin.original is not None:
             yield f"{tool.name}: its schema was repaired on import"
-        if tool.definition.name != tool.name and policy.prefixes is not True:
-            yield f"{tool.name}: offered as {tool.definition.name}, because the name is taken"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from agentkit.errors import UsageError
 from agentkit.interop.openapi.arguments import (
-    MAX_MEDIA_TYPES,
     Arguments,
     Names,
     read_body,
@@ -33,15 +32,14 @@ from agentkit.interop.openapi.requests import (
     RequestPlan,
     SecurityScheme,
     check_auth,
-    is_json,
     leaves_its_path,
     read_schemes,
     requirements_of,
     secret_parameters,
 )
-from agentkit.interop.openapi.schemas import Budget, Converted, SchemaPool
+from agentkit.interop.openapi.schemas import Budget, SchemaPool
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
-from agentkit.tools.schema import detach_descriptions, inline_root
+from agentkit.tools.schema import detach_descriptions
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -53,9 +51,6 @@ MAX_SUMMARY = 1000
 MAX_SIZE = 12_000
 """Most characters of the schemas that the parameters of one tool refer to: some 3,000 tokens. A
 model is shown them whenever it is shown the tool; without a bound it would be up to 37,000."""
-
-MAX_RESULT_SCHEMA = 4_000
-"""Most characters of the schemas that a result refers to; public APIs link all records."""
 
 MAX_OWN_SIZE = 100_000
 """Most characters of a tool's own schemas; a tool that takes more is not mapped."""
@@ -317,10 +312,7 @@ class _Importer:
         self.schemes: dict[str, SecurityScheme] = read_schemes(self.space)
         self.budget = Budget(left=_FREE_SIZE + _EXPANSION * self.opened.size)
         self._names = Names()
-        self._request, self._response = (
-            SchemaPool(self.space, hidden=hidden, budget=self.budget)
-            for hidden in ("readOnly", "writeOnly")
-        )
+        self._pool = SchemaPool(self.space, budget=self.budget)
         self.base = chosen_server(self.root.get("servers"), self.server, reference=reference)
         self.is_foreign = self.server is None and is_remote(reference)
         is_home = not (self.is_foreign and self.base) or same_origin(reference, self.base)
@@ -354,7 +346,7 @@ class _Importer:
             )
 
     def _take(self, operation: Operation) -> None:
-        arguments = Arguments(pool=self._request, headers=self.headers)
+        arguments = Arguments(pool=self._pool, headers=self.headers)
         try:
             self.budget.spend(_AN_OPERATION)
             operation_id, method, path = operation.operation_id, operation.method, operation.path
@@ -386,11 +378,7 @@ class _Importer:
         effects, operation_id = _EFFECTS[operation.method], operation.operation_id
         definition = ToolDefinition(
             name=name,
-            signature=Signature(
-                parameters=schema,
-                result=_result(operation, self._response, arguments),
-                effects=effects,
-            ),
+            signature=Signature(parameters=schema, effects=effects),
             description=Description(
                 summary=_summary(operation, arguments),
                 tags=operation.tags[:MAX_TAGS],
@@ -466,7 +454,9 @@ def _contract(arguments: Arguments) -> tuple[dict[str, Any], Mapping[str, str]]:
     size = sum(one.size for one in arguments.converted)
     if size > MAX_OWN_SIZE:
         raise Unmappable(f"its parameters take {size:,} characters, over {MAX_OWN_SIZE:,}")
-    definitions = _closed(arguments.pool, arguments.converted, MAX_SIZE, arguments.notes)
+    definitions, cut = arguments.pool.closed(arguments.converted, budget=MAX_SIZE)
+    if cut:
+        arguments.notes.append(f"far schemas that allow anything: {', '.join(cut[:3])}")
     schema = arguments.schema(definitions)
     arguments.pool.check(schema, arguments.converted)
     return detach_descriptions(schema)
@@ -480,42 +470,3 @@ def _summary(operation: Operation, arguments: Arguments) -> str:
         return text or f"{operation.method} {operation.path[: MAX_SUMMARY // 2]}"
     arguments.notes.append(f"of the description {MAX_SUMMARY:,} characters are kept")
     return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
-
-
-def _result(operation: Operation, pool: SchemaPool, arguments: Arguments) -> dict[str, Any] | None:
-    """The schema of the first success if it is JSON.
-
-    What is wrong with answers is a note: then the result stays undeclared.
-    """
-    responses = operation.source.at("responses")
-    successes = sorted(code for code in responses.mapping if code[:1] == "2" and len(code) == 3)
-    code = successes[0] if successes else "default"
-    if code not in responses.mapping:
-        return None
-    try:
-        found = pool.space.followed(responses.at(code)).at("content")
-        media_type = next(filter(is_json, list(found.mapping)[:MAX_MEDIA_TYPES]), "")
-        media = found.at(media_type, "schema")
-        if media.value is None or (converted := pool.convert(media)).size > MAX_OWN_SIZE:
-            return None
-        cut: list[str] = []
-        definitions = _closed(pool, (converted,), MAX_RESULT_SCHEMA, cut)
-        schema = converted.schema
-        if schema and definitions:
-            schema = inline_root({**schema, "$defs": definitions})
-        pool.check(schema, (converted,))
-    except Unmappable as error:
-        arguments.notes.append(f"the result stays undeclared: {error}")
-        return None
-    arguments.notes += cut
-    return schema or None
-
-
-def _closed(
-    pool: SchemaPool, roots: Sequence[Converted], budget: int, notes: list[str]
-) -> dict[str, Any]:
-    """The definitions that schemas reach, with a note where some were cut."""
-    definitions, cut = pool.closed(roots, budget=budget)
-    if cut:
-        notes.append(f"far schemas that allow anything: {', '.join(cut[:3])}")
-    return definitions

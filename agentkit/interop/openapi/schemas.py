@@ -1,9 +1,9 @@
-"""Schemas of a document as JSON Schema 2020-12, each converted once however often it is used.
+"""Schemas of a document's requests as JSON Schema 2020-12, each converted once.
 
 A reference becomes ``#/$defs/Name`` and stays one, so that recursion costs nothing; a tool's
 schema then gets the definitions that it reaches, see ``SchemaPool.closed``. Keywords of OpenAPI
-3.0 are translated, properties that do not travel in the pool's direction are left out, and what is
-still no valid schema is repaired by ``normalise_schema``.
+3.0 are translated, properties that only answers have are left out, and what is still no valid
+schema is repaired by ``normalise_schema``.
 """
 
 from __future__ import annotations
@@ -74,19 +74,16 @@ class Budget:
 
 
 class SchemaPool:
-    """The schemas of one document in one direction.
+    """The schemas of one document, as requests have them.
 
     Args:
         space: Where references lead.
-        hidden: The flag of properties that do not travel: ``readOnly`` in requests, ``writeOnly``
-            in answers.
         budget: What conversions are counted against.
     """
 
-    def __init__(self, space: ReferenceSpace, *, hidden: str, budget: Budget) -> None:
+    def __init__(self, space: ReferenceSpace, *, budget: Budget) -> None:
         self.space = space
         self.budget = budget
-        self.hidden = hidden
         self._converted: dict[str, Converted | Unmappable] = {}
         self._names: dict[str, str] = {}
         self._found: dict[str, Node] = {}
@@ -124,7 +121,7 @@ class SchemaPool:
             return {}
         own = {k: v for k, v in raw.items() if k not in _DROPPED and not k.startswith("x-")}
         if isinstance(properties := own.get("properties"), dict):
-            shown = {name: one for name, one in properties.items() if self._is_shown(one)}
+            shown = {name: one for name, one in properties.items() if not _is_answer(one)}
             own["properties"] = shown
             if isinstance(own.get("required"), list):
                 gone = properties.keys() - shown.keys()
@@ -143,9 +140,6 @@ class SchemaPool:
             return {"$ref": f"#/$defs/{self._name_of(found)}"}
         schema: dict[str, Any] = self._schema(found.value, depth + 1)
         return schema  # an enum or a format reads better in its place
-
-    def _is_shown(self, part: object) -> bool:
-        return not isinstance(part, dict) or part.get(self.hidden) is not True
 
     def measured(self, schema: dict[str, Any]) -> Converted:
         """A schema in 2020-12 with what is known of it; it counts as made."""
@@ -236,3 +230,8 @@ class SchemaPool:
             for name in (name for one in roots for name in one.names):
                 self._converted[self._found[name].pointer] = refused
             raise refused from error
+
+
+def _is_answer(part: object) -> bool:
+    """Whether a property is in answers alone."""
+    return isinstance(part, dict) and part.get("readOnly") is True

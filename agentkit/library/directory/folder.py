@@ -85,10 +85,8 @@ class Folder:
             folders = ((one, "a link") for one in (self.tools, self.history) if one.is_symlink())
             stray = next(folders, None) or first_stray(self.local)
         if stray is not None:
-            raise StoreError(
-                f"{stray[0]} is {stray[1]}, and the store does not write outside of {self.path}. "
-                "Nothing was changed; delete it"
-            )
+            words = f"and the store does not write outside of {self.path}; delete it"
+            raise StoreError(f"{stray[0]} is {stray[1]}, {words}")
 
     def signature(self, path: Path) -> Signature | None:
         """Time, number and size of a file; None where there is none."""
@@ -122,10 +120,7 @@ class Folder:
         """
         with self.translated(path):
             if not S_ISREG(path.lstat().st_mode):
-                raise StoreError(
-                    f"{path} is not a plain file. Nothing was changed; put back the file that was "
-                    "there, from git for example"
-                )
+                raise StoreError(f"{path} is not a plain file; put back what was there, from git")
             return _read(path, start=start)
 
     def append(self, path: Path, content: bytes, *, end: int) -> None:
@@ -211,10 +206,8 @@ class Folder:
             while not (is_held := try_lock(file)) and time.monotonic() < deadline:
                 time.sleep(_LOOK_AGAIN_SECONDS)
             if not is_held:
-                raise StoreUnavailableError(
-                    f"{self.path} is locked: another program wrote to it for more than "
-                    f"{self._timeout_seconds:g} s. Nothing was changed; try again later"
-                )
+                words = f"another program wrote to it for more than {self._timeout_seconds:g} s"
+                raise StoreUnavailableError(f"{self.path} is locked: {words}; try again later")
             yield
 
     @contextmanager
@@ -242,10 +235,8 @@ def _read(path: Path, *, start: int = 0) -> bytes:
     """All of a file, unless it is a hole of terabytes, which takes no room in an archive."""
     size = path.stat().st_size - start
     if size > expanded_limit(size):
-        raise StoreError(
-            f"{path} has {size:,} bytes, more than a store writes. Nothing was changed; "
-            "put back the file that was there, or delete it"
-        )
+        words = "more than a store writes; put back what was there, or delete it"
+        raise StoreError(f"{path} has {size:,} bytes, {words}")
     with path.open("rb") as file:
         file.seek(start)
         return file.read()
@@ -261,15 +252,11 @@ def _write_flushed(path: Path, content: bytes) -> None:
 def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
     code = error.errno or 0
     if code in _SHORT_OF_ROOM:
-        return StoreError(
-            f"{path} cannot be written, its disk is full: {error.strerror}. The store is at the "
-            "version before; make room and try again"
-        )
+        words = "The store is at the version before; make room and try again"
+        return StoreError(f"{path} cannot be written, its disk is full: {error.strerror}. {words}")
     if code in _NOT_ALLOWED:
-        return StoreError(
-            f"{path} cannot be read or written: {error.strerror}. Nothing was changed; give this "
-            "user the right to it"
-        )
+        words = "give this user the right to it"
+        return StoreError(f"{path} cannot be read or written: {error.strerror}; {words}")
     if code == errno.ENOENT and not store.absolute().parent.is_dir():
         return no_parent(store)
     return StoreError(f"{path}: the system says {type(error).__name__}: {error.strerror}")
@@ -277,7 +264,5 @@ def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
 
 def no_parent(store: Path) -> StoreError:
     """The error for a store in a folder that is not there."""
-    return StoreError(
-        f"{store} cannot be opened: the folder {store.absolute().parent} does not exist; make it "
-        "first"
-    )
+    words = f"the folder {store.absolute().parent} does not exist; make it first"
+    return StoreError(f"{store} cannot be opened: {words}")

@@ -222,14 +222,10 @@ def _line(record: Mapping[str, Any]) -> bytes:
 def _check_format(record: Mapping[str, Any], path: Path, known: int) -> None:
     form = record.get("format")
     if type(form) is not int or form < 1:
-        raise StoreFormatError(
-            f"{path} was not written by agentkit. Nothing was changed; choose another folder"
-        )
+        raise StoreFormatError(f"{path} was not written by agentkit; choose another folder")
     if form > known:
-        raise StoreFormatError(
-            f"{path} has format {form}, this agentkit reads up to {known} there. Nothing was "
-            "changed; run: pip install --upgrade agentkit-evolve"
-        )
+        words = "run: pip install --upgrade agentkit-evolve"
+        raise StoreFormatError(f"{path} has format {form}, this agentkit reads {known}; {words}")
 
 
 def json_object(content: bytes, path: Path) -> dict[str, Any]:
@@ -239,10 +235,7 @@ def json_object(content: bytes, path: Path) -> dict[str, Any]:
         StoreFormatError: There is none, or git could not merge the file.
     """
     if content.startswith(_MARKERS) or has_markers(content):
-        raise StoreFormatError(
-            f"{path} holds what git could not merge: two branches each made a change at the same "
-            f"place, and only one can stand. {one_side(path)}"
-        )
+        raise StoreFormatError(f"{path} holds what git could not merge. {one_side(path)}")
     try:
         record = read_json(content)
     except ValueError as error:
@@ -255,9 +248,8 @@ def json_object(content: bytes, path: Path) -> dict[str, Any]:
 def forked(path: Path) -> StoreFormatError:
     """The error for a change that follows another one than the one before it."""
     return StoreFormatError(
-        f"the log is forked: a change in {path} follows another one than the one before "
-        "it. Two branches were merged, or the file was changed by hand. Nothing was "
-        f"changed. {one_side(path)}"
+        f"the log is forked: a change in {path} follows another one than the one before it. Two "
+        f"branches were merged, or the file was changed by hand. {one_side(path)}"
     )
 
 
@@ -284,7 +276,5 @@ def has_markers(content: bytes) -> bool:
 
 def damaged(path: Path, why: str) -> StoreFormatError:
     """The error for a file that is not as the store wrote it."""
-    return StoreFormatError(
-        f"{path} is damaged: {why}. Nothing was changed; restore it ('git checkout -- FILE', or a "
-        "backup)"
-    )
+    words = "restore it ('git checkout -- FILE', or a backup)"
+    return StoreFormatError(f"{path} is damaged: {why}. Nothing was changed; {words}")

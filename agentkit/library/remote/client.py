@@ -70,19 +70,16 @@ class Head:
         try:
             form, events = _number(record["format"]), record["events"]
             if form > FORMAT_VERSION:
-                raise StoreFormatError(
-                    f"the server speaks version {form} of the wire format, this agentkit reads up "
-                    f"to {FORMAT_VERSION}; upgrade agentkit-evolve"
-                )
+                words = f"this agentkit reads {FORMAT_VERSION}; upgrade agentkit-evolve"
+                raise StoreFormatError(f"the server speaks format {form}, {words}")
             return cls(
                 version=_number(record["version"]),
                 digest=str(record["library"]),
                 events=ChainHead(sequence=_number(events["sequence"]), hash=str(events["hash"])),
             )
         except (LookupError, TypeError) as error:
-            raise StoreFormatError(
-                f"not the head of a library ({type(error).__name__}: {error}): {str(record)[:200]}"
-            ) from error
+            words = f"({type(error).__name__}: {error}): {str(record)[:200]}"
+            raise StoreFormatError(f"not the head of a library {words}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -362,9 +359,8 @@ class LibraryClient:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != LINES:
             raise StoreFormatError(
-                f"{self.address} answered with {kind[:60] or 'no type'!r} and not with {LINES}: "
-                "this is not a library server, or something in between answered in its place, such "
-                "as a page to log in"
+                f"{self.address} answered with {kind[:60] or 'no type'!r} and not with {LINES}: it "
+                "is not a library server, or a page to log in answered in its place"
             )
         packed = response.headers.get("content-encoding", "").strip().lower()
         if packed not in {"", "identity"}:  # a small body may unpack to very much
@@ -375,19 +371,14 @@ class LibraryClient:
         match status:
             case 401 | 403:
                 client = "the key" if self._key else "a client without a key"
-                return StoreError(
-                    f"{where} does not let {client} in (status {status}); put a valid key into "
-                    f"{KEY_VARIABLE}"
-                )
+                words = f"(status {status}); put a valid key into {KEY_VARIABLE}"
+                return StoreError(f"{where} does not let {client} in {words}")
             case 301 | 302 | 303 | 307 | 308:
-                return StoreError(
-                    f"{where} sends its clients on to another place, and nobody follows: neither "
-                    "key nor trust were meant for it. Open that URL if it is right"
-                )
+                words = "and nobody follows; open that URL if it is right"
+                return StoreError(f"{where} sends its clients on to another place, {words}")
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
-                return StoreUnavailableError(
-                    f"{where} cannot answer now (status {status}{_words(response)})"
-                )
+                words = f"(status {status}{_words(response)})"
+                return StoreUnavailableError(f"{where} cannot answer now {words}")
         return StoreError(f"{where} refuses the request (status {status}{_words(response)})")
 
     @contextmanager
@@ -400,14 +391,11 @@ class LibraryClient:
             self._check_open()
             words = f"{type(error).__name__}: {error}"[:_WORDS]
             if "CERTIFICATE_VERIFY_FAILED" in words:
-                raise StoreError(
-                    f"{self.address} does not show a certificate that this machine trusts "
-                    f"({words}); nothing was sent to it"
-                ) from error
+                untrusted = f"shows a certificate that this machine does not trust ({words})"
+                raise StoreError(f"{self.address} {untrusted}") from error
             if isinstance(error, httpx.TransportError):
-                raise StoreUnavailableError(
-                    f"{self.address} cannot be reached, is too slow, or hung up ({words})"
-                ) from error
+                away = f"cannot be reached, is too slow, or hung up ({words})"
+                raise StoreUnavailableError(f"{self.address} {away}") from error
             raise StoreError(f"{self.address} could not be asked ({words})") from error
         except RuntimeError:  # httpx's, where the client was closed meanwhile
             self._check_open()

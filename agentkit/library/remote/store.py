@@ -62,21 +62,14 @@ class RemoteStore(ForwardingStore):
     def __repr__(self) -> str:
         return f"RemoteStore({str(self._address)!r})"
 
-    @property
-    def is_verified(self) -> bool:
-        """Whether signatures show that what is loaded is what was written."""
-        return self._verifier is not None
-
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Refused: the library is only read here.
 
         Raises:
             ReadOnlyStoreError: Always.
         """
-        raise ReadOnlyStoreError(
-            f"the library at {self._address} can only be read from here; write to the store that "
-            "its server serves"
-        )
+        words = "can only be read from here; write to its server's store"
+        raise ReadOnlyStoreError(f"the library at {self._address} {words}")
 
     def append(self, episode: Episode) -> None:
         """Refused: the library is only read here.
@@ -84,10 +77,8 @@ class RemoteStore(ForwardingStore):
         Raises:
             StoreError: Always.
         """
-        raise StoreError(
-            f"the library at {self._address} keeps no episodes, so {episode.episode_id!r} has no "
-            "place in it; give the agent a store of its own for them"
-        )
+        words = "keeps no episodes; give the agent a store of its own for them"
+        raise StoreError(f"the library at {self._address} {words}")
 
     def get(self, episode_id: str) -> Episode | None:
         """None: a library server gives no episodes."""
@@ -123,14 +114,11 @@ class RemoteStore(ForwardingStore):
             answer = self._client.read(version=known.version, event=seen.sequence)
             self._check_events(answer, seen)
             libraries = self._check_changes(known, answer)
-            if (answer.head.version, answer.head.digest) != (
-                libraries[-1].version,
-                libraries[-1].digest,
-            ):
+            head, newest = answer.head, libraries[-1]
+            if (head.version, head.digest) != (newest.version, newest.digest):
                 raise StoreFormatError(
-                    f"library version {answer.head.version} should have digest "
-                    f"{answer.head.digest[:12]}; what came is version {libraries[-1].version} with "
-                    f"{libraries[-1].digest[:12]}"
+                    f"library version {head.version} should have digest {head.digest[:12]}; what "
+                    f"came is version {newest.version} with {newest.digest[:12]}"
                 )
             self._take(answer)
             return self._kept
@@ -160,10 +148,8 @@ class RemoteStore(ForwardingStore):
         if end != answer.head.events:
             if end == seen:
                 raise _went_back(self._kept.load(), seen, answer.head)
-            raise StoreFormatError(
-                f"the events end with {end.sequence}, and the server's head names event "
-                f"{answer.head.events.sequence}, or another one of that number"
-            )
+            named = answer.head.events.sequence
+            raise StoreFormatError(f"the head should be event {end.sequence}, not this {named}")
 
     def _check_changes(self, known: Library, answer: Answer) -> list[Library]:
         """The libraries that the changes make, the known one first.
@@ -186,10 +172,8 @@ class RemoteStore(ForwardingStore):
             except StoreError as error:
                 raise StoreFormatError(f"not a change: {error}") from error
             if applied.version != before.version + 1 or change.proposal_id in ids or change.events:
-                raise StoreFormatError(
-                    f"a change of version {applied.version} was not asked for, or of the changes "
-                    f"behind version {before.version} some are missing"
-                )
+                words = f"was not asked for, or some behind version {before.version} are missing"
+                raise StoreFormatError(f"a change of version {applied.version} {words}")
             if not change.makes_version or any(name not in before for name in change.removals):
                 raise StoreFormatError(f"version {applied.version} changes what is not there")
             after = before.without(change.removals).with_tools(change.upserts)
@@ -225,10 +209,8 @@ def _stated(answer: Answer) -> Mapping[int, Mapping[str, str]]:
         if bulk is not None and version in made:
             brought = {one.name: one.digest for one in made[version]}
             if (len(brought), digest(brought)) != bulk:
-                raise StoreFormatError(
-                    f"event {event.sequence} says that library version {version} brought "
-                    f"{bulk[0]:,} definitions; what the server lists are others"
-                )
+                words = f"says that library version {version} brought other definitions"
+                raise StoreFormatError(f"event {event.sequence} {words}")
             of_version |= brought
     return stated
 
@@ -244,8 +226,7 @@ def _check_stated(applied: AppliedChange, after: Library, stated: Mapping[str, s
             what = "no event tells of" if name not in stated else "they say something else of"
             raise StoreFormatError(
                 f"library version {applied.version} is not what its signed events say: {what} "
-                f"{name!r}. Writers must tell of every change, as the Tool Manager and the "
-                "commands of agentkit do"
+                f"{name!r}. Writers must tell of every change, as the Tool Manager does"
             )
 
 
@@ -256,17 +237,13 @@ def _went_back(known: Library, seen: ChainHead, head: Head) -> StoreFormatError:
         what = "went back"
     return StoreFormatError(
         f"the server {what}: it is at library version {head.version} and event "
-        f"{head.events.sequence}, and was seen at {known.version} and {seen.sequence}. "
-        "Somebody plays an old state, or the store behind it was restored or is another one. If "
-        "that is right, start again"
+        f"{head.events.sequence}, and was seen at {known.version} and {seen.sequence}. If its "
+        "store was restored or is another one, start again"
     )
 
 
 def _usable(key: str) -> str:
     """The key, if a header can hold it; the message does not repeat it."""
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(
-            f"the key of the library ({KEY_VARIABLE}) is not usable: it holds other characters "
-            "than printable ASCII, or blanks"
-        )
+        raise UsageError(f"the key in {KEY_VARIABLE} is not printable ASCII without blanks")
     return key

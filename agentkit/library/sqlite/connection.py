@@ -77,10 +77,8 @@ def check_plain(path: Path) -> None:
         with suppress(OSError):  # there is none
             mode = os.lstat(name).st_mode
             if not stat.S_ISREG(mode) and not (name == file and stat.S_ISDIR(mode)):
-                raise StoreError(
-                    f"{name} is not a plain file, and SQLite would read and write it. Nothing was "
-                    "changed; delete it, or name another store"
-                )
+                words = "and SQLite would read and write it; delete it, or name another store"
+                raise StoreError(f"{name} is not a plain file, {words}")
 
 
 class SQLiteConnection:
@@ -100,12 +98,7 @@ class SQLiteConnection:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        timeout_seconds: float,
-        tracer: Tracer | None,
-        read_only: bool = False,
+        self, path: Path, *, timeout_seconds: float, tracer: Tracer | None, read_only: bool = False
     ) -> None:
         import sqlite3
 
@@ -150,11 +143,8 @@ class SQLiteConnection:
             StoreError: The store is closed, or was opened before this process forked.
         """
         if self._process != os.getpid():
-            raise StoreError(
-                f"{self.path} was opened by process {self._process} and is used by its fork "
-                f"{os.getpid()}; SQLite cannot be carried across a fork, open the store again "
-                "in the new process"
-            )
+            words = "SQLite cannot be carried across a fork, open the store again in this one"
+            raise StoreError(f"{self.path} was opened by process {self._process}; {words}")
         if self._raw is None:
             raise StoreError(f"{self.path} is closed; open it again with open_store")
         return self._raw
@@ -214,10 +204,8 @@ class SQLiteConnection:
             StoreUnavailableError: It was moved away, deleted, or another one is in its place.
         """
         if identity_of(self._place) != self._identity:
-            raise StoreUnavailableError(
-                f"{self.path} was moved away, deleted or replaced since it was opened. Nothing was "
-                "changed; put it back, or open the store again to use what is there now"
-            )
+            words = "put it back, or open the store again to use what is there now"
+            raise StoreUnavailableError(f"{self.path} was moved away, deleted or replaced; {words}")
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
@@ -272,9 +260,8 @@ class SQLiteConnection:
             return
         if not self._lock.acquire(blocking=False) or self._raw.in_transaction:
             raise StoreError(
-                f"{path} was in use by another thread when process {os.getpid()} was forked, and "
-                "SQLite cannot open it here any more; start processes with the method 'spawn' or "
-                "'forkserver', or fork before the store is opened"
+                f"{path} was in use by another thread when process {os.getpid()} was forked; start "
+                "processes with 'spawn' or 'forkserver', or fork before the store is opened"
             )
         # The last connection to close clears the log away, and this one knows no later log than its
         # own. Beside one that only reads it is not the last, and that one may clear nothing away.
@@ -299,18 +286,14 @@ class SQLiteConnection:
         except sqlite3.Error as error:
             raise _in_our_words(error, self.path, self.timeout_seconds) from error
         except OverflowError as error:
-            raise StoreFormatError(
-                f"{self.path} is damaged: it holds a number of more than 64 bits. {_SAVE}"
-            ) from error
+            words = f"it holds a number of more than 64 bits. {_SAVE}"
+            raise StoreFormatError(f"{self.path} is damaged: {words}") from error
         except UnicodeDecodeError as error:  # the driver's, of a text or of its own message
-            raise StoreFormatError(
-                f"{self.path} is damaged: it holds text that is no UTF-8 ({error}). {_SAVE}"
-            ) from error
+            words = f"it holds text that is no UTF-8 ({error}). {_SAVE}"
+            raise StoreFormatError(f"{self.path} is damaged: {words}") from error
 
 
-_SAVE = (
-    "Nothing was changed; restore a backup, or save what can be read with `sqlite3 FILE .recover`"
-)
+_SAVE = "Restore a backup, or save what can be read with `sqlite3 FILE .recover`"
 
 _OPEN: WeakValueDictionary[int, SQLiteConnection] = WeakValueDictionary()
 """Connections that SQLite has in the list of this process, or of the one it was forked from."""
@@ -322,25 +305,18 @@ def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> S
     code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StoreUnavailableError(
-                f"{path} is locked: another program held it for more than {timeout_seconds:g} s. "
-                "Nothing was changed; try again later"
-            )
+            words = f"another program held it for more than {timeout_seconds:g} s; try again later"
+            return StoreUnavailableError(f"{path} is locked: {words}")
         case sqlite3.SQLITE_READONLY:
-            return StoreError(
-                f"{path} is read-only, or its folder is: {error}. Nothing was changed; give this "
-                "user the right to write both"
-            )
+            words = f"{error}; give this user the right to write both"
+            return StoreError(f"{path} is read-only, or its folder is: {words}")
         case sqlite3.SQLITE_CANTOPEN:
             return StoreError(f"{path} cannot be opened: {_why_not(path)}")
         case sqlite3.SQLITE_FULL:
-            return StoreError(
-                f"{path} cannot grow, its disk is full: {error}. Nothing was changed; make room"
-            )
+            return StoreError(f"{path} cannot grow, its disk is full: {error}; make room")
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-            return StoreFormatError(
-                f"{path} is not a SQLite database, or is damaged: {error}. {_SAVE}"
-            )
+            words = f"is not a SQLite database, or is damaged: {error}. {_SAVE}"
+            return StoreFormatError(f"{path} {words}")
         case _:
             return StoreError(f"{path}: SQLite says {type(error).__name__}: {error}")
 
@@ -351,8 +327,3 @@ def _why_not(path: Path) -> str:
     if not path.absolute().parent.is_dir():
         return f"the folder {path.absolute().parent} does not exist; make it first"
     return "this user may not write the file or its folder, where SQLite keeps its log"
-
-
-def storable(text: str) -> str:
-    r"""Text that SQLite takes: half a surrogate pair, which a model may write, as ``\udXXX``."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -94,9 +94,8 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         _check_not_foreign(connection, tables)
     if found := foreign_parts(connection):
         raise StoreFormatError(
-            f"{connection.path} holds what agentkit did not make, and what SQLite would follow "
-            f"when it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, "
-            "or undo the change with the sqlite3 program if you know where it came from"
+            f"{connection.path} holds what agentkit did not make, and what SQLite would follow: "
+            f"{', '.join(found)}. Restore a backup, or undo the change with the sqlite3 program"
         )
     applied = _applied(connection, tables)
     _check_not_newer(connection, applied)
@@ -106,10 +105,8 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         _check_not_foreign(connection, tables)
     if connection.is_read_only:
         if len(applied) < len(STEPS):
-            raise StoreFormatError(
-                f"{connection.path} is not a store yet, or one of an older agentkit, and was "
-                "opened to be read only. Nothing was changed; open it once with open_store"
-            )
+            words = "and was opened to be read only; open it once with open_store"
+            raise StoreFormatError(f"{connection.path} is no store yet, or an older one, {words}")
         return
     connection.execute("PRAGMA journal_mode = WAL")
     if len(applied) < len(STEPS):
@@ -233,26 +230,21 @@ def _check_blank(connection: SQLiteConnection) -> None:
     """
     size = connection.path.stat().st_size
     if 0 < size < _SMALLEST_FILE:
-        raise StoreFormatError(
-            f"{connection.path} is not a SQLite database, or is damaged: it has {size} bytes. "
-            "Nothing was changed; restore a backup or choose another file"
-        )
+        words = f"is not a SQLite database, or is damaged: it has {size} bytes; restore a backup"
+        raise StoreFormatError(f"{connection.path} {words}")
 
 
 def _check_not_newer(connection: SQLiteConnection, applied: Collection[str]) -> None:
     unknown = sorted(set(applied) - STEPS.keys())
     if unknown:
         raise StoreFormatError(
-            f"{connection.path} was written by a newer agentkit: it went through "
-            f"{', '.join(unknown)}, which {__version__} does not know. Nothing was changed; "
-            "run: pip install --upgrade agentkit-evolve"
+            f"{connection.path} was written by a newer agentkit: {__version__} does not know "
+            f"{', '.join(unknown)}; run: pip install --upgrade agentkit-evolve"
         )
 
 
 def _check_not_foreign(connection: SQLiteConnection, tables: Collection[str]) -> None:
     taken = sorted(_our_tables().intersection(tables))
     if taken:
-        raise StoreFormatError(
-            f"{connection.path} belongs to another program: it holds {', '.join(taken)}, which "
-            "agentkit did not make. Nothing was changed; choose another file"
-        )
+        words = f"it holds {', '.join(taken)}, which agentkit did not make; choose another file"
+        raise StoreFormatError(f"{connection.path} belongs to another program: {words}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,27 +11,21 @@ from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
-from agentkit.errors import (
-    StaleVersionError,
-    StoreFormatError,
-    ToolNotFoundError,
-)
+from agentkit.errors import StaleVersionError, StoreFormatError
 from agentkit.library.changes import (
     are_held,
     begun_at,
     check_change,
     check_follows,
+    missing_tool,
     now,
 )
 from agentkit.library.events import storable
-from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.schema import bring_up_to_date, foreign_parts, our_parts
 from agentkit.library.store import EpisodeFilter, EpisodeVolume, LibraryChange, StoreFault
 from agentkit.tools.definition import ToolDefinition
-
-logger = logging.getLogger(__name__)
 
 _MADE_BY = "SELECT version FROM versions WHERE proposal_id = ?"
 
@@ -58,39 +51,24 @@ WHERE version > ?1 AND (
 """
 """A revision that no commit writes. What a version removes was added by an earlier one."""
 
-_GAP = """
-SELECT version FROM versions WHERE version > ?1 AND version <= ?2 AND (
+_GAP = """SELECT version FROM versions WHERE version > ?1 AND version <= ?2 AND (
     (version > 1 AND version - 1 NOT IN (SELECT version FROM versions))
-    OR version NOT IN (SELECT version FROM revisions)
-) ORDER BY version LIMIT 1
-"""
+    OR version NOT IN (SELECT version FROM revisions)) ORDER BY version LIMIT 1"""
 """A version that does not follow the one before, or that changed no tool."""
 
-_CURRENT = """
-SELECT digest, since, place FROM revisions WHERE tool_name = ? ORDER BY version DESC LIMIT 1
-"""
-
+_CURRENT = "SELECT digest, since, place FROM revisions WHERE tool_name = ? ORDER BY version DESC"
 _LAST_EVENT = "SELECT sequence, body FROM library_events ORDER BY sequence DESC LIMIT 1"
+_EVENTS_BETWEEN = """SELECT sequence, body FROM library_events
+WHERE sequence BETWEEN ? AND ? ORDER BY sequence"""
 
-_EVENTS_BETWEEN = """
-SELECT sequence, body FROM library_events WHERE sequence BETWEEN ? AND ? ORDER BY sequence
-"""
+_INSERT_EPISODE = """INSERT INTO episodes (episode_id, session_id, stop_reason, body)
+VALUES (?,?,?,?) ON CONFLICT (episode_id) DO NOTHING"""
 
-_INSERT_EPISODE = """
-INSERT INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
-ON CONFLICT (episode_id) DO NOTHING
-"""
+_INSERT_EXTENT = "INSERT INTO episode_extents VALUES (?,?,?) ON CONFLICT (sequence) DO NOTHING"
 
-_INSERT_EXTENT = """
-INSERT INTO episode_extents VALUES (?,?,?) ON CONFLICT (sequence) DO NOTHING
-"""
-
-_HAS_LABEL = """
-CASE WHEN json_valid(body) THEN EXISTS (
+_HAS_LABEL = """CASE WHEN json_valid(body) THEN EXISTS (
     SELECT 1 FROM json_each(body, '$.metadata')
-    WHERE key = json_extract(?, '$') AND atom = json_extract(?, '$')
-) ELSE TRUE END
-"""
+    WHERE key = json_extract(?, '$') AND atom = json_extract(?, '$')) ELSE TRUE END"""
 """Python writes and reads NaN, where SQLite says "malformed JSON" and ends the query. What it can
 not read is looked at when it has been decoded."""
 
@@ -203,9 +181,7 @@ class SQLiteStore(SQLStore):
         for name in change.removals:
             place = self._standing(name)
             if place is None:
-                known = self.load()
-                nearest = nearest_names(name, known.tools)
-                raise ToolNotFoundError(name, nearest=nearest, version=known.version)
+                raise missing_tool(name, self.load())
             revisions.append((version, storable(name), None, None, *place))
         for number, (tool, _, origin) in enumerate(tools):
             place = self._standing(tool.name) or (version, number)
@@ -278,9 +254,8 @@ class SQLiteStore(SQLStore):
         ]
         if found:
             raise StoreFormatError(
-                f"{self.path} is damaged at {found[0]}: a row there was changed or "
-                "deleted by hand. Nothing of it is used; 'agentkit check' lists what is damaged, "
-                "and a copy ('agentkit store copy BACKUP NEW') restores it"
+                f"{self.path} is damaged at {found[0]}: a row was changed or deleted by hand. "
+                "'agentkit check' lists the damage, 'agentkit store copy BACKUP NEW' restores it"
             )
 
     def _newest_version(self) -> int:

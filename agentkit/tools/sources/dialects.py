@@ -248,11 +248,6 @@ class _Repair:
             for keyword, change in _TRANSLATIONS:
                 change(draft, self.noting(_below(place, keyword), is_fault=True))
             _nullable(draft, self.noting(place))
-            if "optional" in draft:  # what is not in ``required`` is it without a word
-                optional = draft["optional"]
-                if isinstance(optional, list) or _as_boolean(optional) is not None:
-                    self.note(place, "optional dropped")
-                    del draft["optional"]
             return self._object(draft, place, depth + 1)
         found = read_type_name(raw) if isinstance(raw, str) else None
         if found is None:
@@ -285,15 +280,9 @@ class _Repair:
             return self._map(key, rule, place, depth)
         if key in SCHEMA_LIST_KEYWORDS:
             return self._list(rule, place, depth)
-        if key in SCHEMA_KEYWORDS and rule is None:
-            self.note(place, "null schema dropped", is_fault=True)
-            return _DROPPED
         return self.schema(rule, place, depth) if key in SCHEMA_KEYWORDS else rule
 
     def _list(self, rule: object, place: str, depth: int) -> Any:
-        if isinstance(rule, Mapping):
-            self.note(place, "one schema -> list of one", is_fault=True)
-            rule = [rule]
         if not isinstance(rule, list) or not rule:
             self.note(place, "keyword dropped, not a list of schemas", is_fault=True)
             return _DROPPED
@@ -308,9 +297,6 @@ class _Repair:
             note("names in a list, each once")
             names = [rule] if isinstance(rule, str) else rule
             return list(dict.fromkeys(name for name in names if isinstance(name, str)))
-        if key == "enum" and isinstance(rule, str | Mapping) and rule:
-            note("enum without a list -> list")
-            return list(rule) if isinstance(rule, Mapping) else [rule]
         if key == "pattern" and isinstance(rule, str):
             note(f"{PATTERN_DROPPED}{why_unusable(rule)}")
         elif key == "enum" and not rule:
@@ -331,11 +317,9 @@ class _Repair:
             if key == "patternProperties" and (why := why_unusable(name)):
                 self.note(place, f"{PATTERN_DROPPED}{why}")
                 continue
-            flags = _flags(part) if key == "properties" else {}
-            bare = (
-                {word: item for word, item in part.items() if word not in flags} if flags else part
-            )
-            found[name] = self.schema(bare, _below(place, name), depth)
+            if key == "properties" and _flag(part) is not None:
+                part = {word: item for word, item in part.items() if word != "required"}  # noqa: PLW2901 - the same without its flag
+            found[name] = self.schema(part, _below(place, name), depth)
         return found
 
     def _needed(self, properties: object, place: str) -> list[str]:
@@ -344,11 +328,11 @@ class _Repair:
             properties = _by_name(properties, lambda _: None)  # noted where they were read
         needed: list[str] = []
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
-            flags = _flags(part)
-            for flag, value in flags.items():
-                message = f"{flag} {str(value).lower()} moved to the object"
-                self.note(_below(place, name), message, is_fault=flag == "required")
-            if flags and flags.get("required", not flags.get("optional", True)):
+            flag = _flag(part)
+            if flag is not None:
+                message = f"required {str(flag).lower()} moved to the object"
+                self.note(_below(place, name), message, is_fault=True)
+            if flag:
                 needed.append(name)
         return needed
 
@@ -368,12 +352,9 @@ def _is_schema(target: object, reference: str) -> bool:
     return True
 
 
-def _flags(part: Any) -> dict[str, bool]:
-    """``required`` and ``optional`` where they stand on the property itself."""
-    if not isinstance(part, Mapping) or ("required" not in part and "optional" not in part):
-        return {}
-    read = {key: _as_boolean(part.get(key)) for key in ("required", "optional")}
-    return {key: value for key, value in read.items() if value is not None}
+def _flag(part: Any) -> bool | None:
+    """``required`` where it stands on the property itself."""
+    return _as_boolean(part.get("required")) if isinstance(part, Mapping) else None
 
 
 def _as_boolean(value: object) -> bool | None:

@@ -1,7 +1,7 @@
 """Definitions, and the conversion of arguments, from Python functions and pydantic models.
 
-Annotations give the contract (L1), the docstring gives the words (L2) and the worked examples
-(L4); what a call may raise is worded in L3. Pydantic is imported when the first annotation is met
+Annotations give the contract (L1) and the docstring the words (L2); what a call may raise is worded
+in L3. Pydantic is imported when the first annotation is met
 that needs it, such as an enum, a date or a constraint.
 """
 
@@ -128,7 +128,7 @@ def read_shape(shape: CallableShape, options: DefinitionOptions) -> Tool:
     if not name:
         raise DefinitionError("a lambda has no name; write tool(function, name=...)")
     names = [parameter.name for parameter in shape.parameters]
-    words = read_docstring(shape.docstring, function_name=shape.name, parameters=names)
+    words = read_docstring(shape.docstring)
     schema, converted = _parameters_schema(shape.parameters, name)
     bare, texts = detach_descriptions(schema)
     documented = {key: text for key, text in words.parameters.items() if key in names and text}
@@ -149,7 +149,7 @@ def read_shape(shape: CallableShape, options: DefinitionOptions) -> Tool:
             text=(*options.text, *words.raises),
             complexity=options.complexity,
         ),
-        examples=_examples(options.examples, words.examples, schema, name),
+        examples=_examples(options.examples, schema, name),
         origin=Origin(kind="function", reference=shape.reference),
     )
     convert: dict[str, Any] = {}
@@ -218,15 +218,12 @@ def _result_schema(
 
 
 def _examples(
-    examples: Iterable[Example | JsonObject],
-    documented: Iterable[Example],
-    schema: JsonObject,
-    tool_name: str,
+    examples: Iterable[Example | JsonObject], schema: JsonObject, tool_name: str
 ) -> tuple[Example, ...]:
-    own = [
+    own = tuple(
         example if isinstance(example, Example) else _as_example(example, tool_name)
         for example in examples
-    ]
+    )
     for example in own:
         if fits(dict(example.arguments), schema) is False or not is_json(dict(example.arguments)):
             raise DefinitionError(
@@ -234,7 +231,7 @@ def _examples(
                 f"schema {schema!r}; write the arguments as JSON that fits",
                 tool_name=tool_name,
             )
-    return (*own, *(e for e in documented if fits(dict(e.arguments), schema) is not False))
+    return own
 
 
 def _as_example(record: JsonObject, tool_name: str) -> Example:

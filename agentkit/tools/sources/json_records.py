@@ -185,7 +185,7 @@ def _theirs(
         _text(body, _DESCRIPTIONS, name=name),
         parameters.schema,
         result=None if result is None else _result(result, is_whole=is_wrapped(body)),
-        effects=effects or exact_effects(body) or _effects(body.get("annotations")),
+        effects=effects or exact_effects(body) or hinted_effects(body.get("annotations")),
         tags=(*_tags(body), *tags),
         origin=Origin(
             kind="mcp" if "inputSchema" in body else "json_schema",
@@ -328,7 +328,7 @@ def _tags(body: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
-def _effects(annotations: object) -> Effects:
+def hinted_effects(annotations: object) -> Effects:
     """MCP's hints; what a server does not say stays undeclared."""
     if not isinstance(annotations, Mapping):
         return Effects()

@@ -182,16 +182,16 @@ def by_schema(request):
 
 
 def test_libraries_are_compared_on_questions_that_they_did_not_learn_from(data):
-    """A model that reads schemas answers right where they name the parameters."""
+    """A model that reads schemas answers right once refusals taught the parameters' names."""
     comparison = Comparison(
         models=[FunctionModel(by_schema, name="reader")], store=open_store("memory:")
     )
-    asyncio.run(comparison.add(data, ["opaque", "original"]))
-    opaque, original = comparison.rows
-    assert [sum(one.right for one in row.answers.values()) for row in comparison.rows] == [0, 4]
-    assert (opaque.names, original.names) == (0, 8)
-    assert original.gain(opaque, "right").value == 1.0
-    assert original.to_json()["answers"]["q1"] == {"valid": True, "right": True}
+    asyncio.run(comparison.add(data, ["opaque", "evidence", "original"]))
+    opaque, evidence, original = comparison.rows
+    assert [sum(one.right for one in row.answers.values()) for row in comparison.rows] == [0, 4, 4]
+    assert (opaque.names, evidence.names, original.names) == (0, 6, 8)  # `days` was never named
+    assert evidence.gain(opaque, "right").value == 1.0
+    assert evidence.to_json()["answers"]["q1"] == {"valid": True, "right": True}
 
 
 def test_the_command_shows_what_was_recovered(invoke, folder):

@@ -43,9 +43,7 @@ WORDS = st.sampled_from(
     ]
 )
 TEXTS = st.one_of(
-    st.sampled_from(TRAPS),
-    st.text(CHARACTERS),
-    st.lists(WORDS, max_size=60).map("".join),
+    st.sampled_from(TRAPS), st.text(CHARACTERS), st.lists(WORDS, max_size=60).map("".join)
 )
 NUMBERS = st.one_of(
     st.integers(-(10**40), 10**40), st.floats(allow_nan=False, allow_infinity=False)

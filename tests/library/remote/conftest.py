@@ -130,11 +130,7 @@ def put(
     last = next(reversed(store.events()), None)
     events = chained(last, [draft], at="2026-11-21T10:00:00+00:00", signer=signer)
     change = LibraryChange(
-        proposal_id=f"p{version + 1}",
-        upserts=tools,
-        removals=remove,
-        author="Ada",
-        events=events,
+        proposal_id=f"p{version + 1}", upserts=tools, removals=remove, author="Ada", events=events
     )
     return store.commit(change, expected_version=version)
 

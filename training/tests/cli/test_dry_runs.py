@@ -1,14 +1,17 @@
-"""``--dry-run`` says what a run does before weights are there."""
+"""``--dry-run`` says what a run does before weights are there, and shipped configurations work."""
 
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from agentkit_training.cli.main import COMMANDS, main
+from agentkit_training.config.jobs import CoevolveConfig, SftConfig
+from agentkit_training.config.reading import parse_config, read_config, written_config
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOOLS = """\
@@ -161,3 +164,57 @@ def test_a_file_for_another_command_is_refused(tmp_path):
     done = run("grpo", EXAMPLES / "sft.yaml", "--output", tmp_path, "--dry-run")
     assert done.exit_code == 2
     assert "sft is not known here" in done.stderr
+
+
+SHIPPED = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.yaml"))
+FETCHED = {"sft", "toolace", "multi_turn", "gsm8k"}  # their questions are downloaded
+
+
+def kind_of(path):
+    return SftConfig if "\nsft:" in path.read_text() else CoevolveConfig
+
+
+def command_of(path):
+    """The command that a file says it is started with."""
+    known = ("sft", "grpo", "coevolve")
+    words = path.read_text().replace("\\\n#", "").split()
+    return next(word for word in words if word in known)
+
+
+def run_command(*arguments):
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_an_example_is_a_configuration(path):
+    """Each file is read, written out whole, and read back as the same."""
+    kind = kind_of(path)
+    config = read_config(path, kind)
+    assert parse_config(written_config(config), kind) == config
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_an_example_names_its_command(path):
+    """A reader sees in the file how to start it."""
+    assert f"examples/{path.name} --output" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "path", [one for one in SHIPPED if one.stem not in FETCHED], ids=lambda path: path.stem
+)
+def test_an_example_is_built_without_its_weights(path, tmp_path, monkeypatch):
+    """A dry run of its command makes everything but the weights of it, and no folder."""
+    monkeypatch.chdir(path.parents[1])  # where the comments of the examples start their commands
+    command, folder = command_of(path), tmp_path / "run"
+    done = run_command(command, path, "--output", folder, "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert ("Warning" in done.stderr) is (path.stem == "eight_gpus_vllm")  # of vLLM, absent here
+    assert not folder.exists()
+
+
+def test_the_demo_is_a_configuration():
+    """What the demo does can be read and changed as any other run."""
+    text = resources.files("agentkit_training").joinpath("demo.yaml").read_text("utf-8")
+    config = parse_config(text, CoevolveConfig)
+    assert config.coevolution.evidence
+    assert config.policy.lora is not None

@@ -1,21 +1,37 @@
-"""The loop: what the tools refuse becomes what the next step's prompt says."""
+"""The loop: what tools refuse is in the next step's prompt; which tasks are tried, and what is recorded."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agentkit.errors import UsageError
+from agentkit.evaluation import Task
 from agentkit.evolution import Observations
+from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
+from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.keeper import Shuffled
+from agentkit_training.coevolution.records import CoevolutionStep, Memory
 from agentkit_training.coevolution.settings import CoevolutionSettings
-from agentkit_training.coevolution.tasks import BLOCK_PROMPT
+from agentkit_training.coevolution.tasks import (
+    BLOCK_PROMPT,
+    step_count,
+    step_seed,
+    step_tasks,
+    warm_up_seed,
+)
 from agentkit_training.engines.base import Share
+from agentkit_training.interface import LearningInterface
+from agentkit_training.jobs.coevolve import OutsideModel
+from agentkit_training.rewards import verdict_reward
+from agentkit_training.weighting import FixedWeighting
 
 GOOD = """<description>
 Tool Name: loan_rate
@@ -187,3 +203,122 @@ def test_a_switch_without_its_part_is_refused(begin):
     settings = CoevolutionSettings(weighting=True, interface=True, feedback=True)
     with pytest.raises(UsageError, match=r"weighting, interface, keeper.feedback_model"):
         begin(settings)
+
+
+def test_records_survive_json(begin):
+    """Records and memory come back from JSON as they were."""
+    run = begin(CoevolutionSettings(evidence=True, every=3)).train(2)
+    for record in run.source.records:
+        assert CoevolutionStep.from_json(json.loads(json.dumps(record.to_json()))) == record
+    memory = run.source.memory
+    assert len(memory.pending) == 12
+    assert Memory.from_json(json.loads(json.dumps(memory.to_json()))) == memory
+
+
+def test_the_log_gets_the_figures_of_the_report(begin):
+    """A record becomes a line of the run's log: numbers, labels and what was decided, in words."""
+    heard = []
+    run = begin(listen=heard.append).train(1)
+    assert heard == run.source.records
+    line = heard[0].to_record()
+    assert line.figures["library/version"] == 2
+    assert line.figures["library/rendered_version"] == 1
+    assert line.figures["library/accepted"] == line.figures["library/proposed"] == 1
+    assert line.figures["library/edit_size"] > 0
+    assert line.labels == {"argument_mismatch": 6}
+    assert line.notes[0].startswith("evidence, loan_rate: active")
+
+
+def test_a_fault_is_counted_and_taught_to_nobody(begin):
+    """Rollouts whose reward raised are in the record, and the library learns nothing from them."""
+
+    def reward(rollout):
+        raise RuntimeError("no gold")
+
+    run = begin(reward=reward).train(1)
+    (record,) = run.source.records
+    assert (record.rollouts.count, record.rollouts.faults) == (6, 6)
+    assert record.proposals == ()
+    assert record.rollouts.labels == {}
+    (note,) = record.to_record().notes
+    assert note == (
+        "6 of 6 rollouts have a fault and are not trained on; the first: the reward raised "
+        "RuntimeError: no gold"
+    )
+
+
+def test_weights_and_interface_follow_the_failures(begin):
+    """With SEAL's switches on, failures weigh more, and the next prompt says what is lacking."""
+    settings = CoevolutionSettings(interface=True, weighting=True)
+    interface = LearningInterface(guidelines="by_profile", turns=1.0)
+    weighting = FixedWeighting(clip=(0.5, 4.0))
+    run = begin(settings, interface=interface, weighting=weighting).train(1)
+    assert run.source.records[0].rollouts.weight > 1
+    shown = run.source._interface()
+    assert shown.labels == ("argument_mismatch",)
+    assert shown.instructions()
+
+
+def made(count):
+    """So many tasks."""
+    return [Task(task_id=str(n), category="", request="", offered=()) for n in range(count)]
+
+
+@given(
+    count=st.integers(1, 20), size=st.integers(1, 8), epochs=st.integers(1, 3), seed=st.integers()
+)
+def test_an_epoch_goes_through_all_tasks_once(count, size, epochs, seed):
+    """Over a run of whole epochs each task is tried as often as there are epochs."""
+    settings = CoevolutionSettings(tasks_per_step=size, epochs=epochs, seed=seed)
+    tasks = made(count)
+    steps = [step_tasks(tasks, settings, step=step) for step in range(step_count(tasks, settings))]
+    counts = Counter(task.task_id for step in steps for task in step)
+    assert counts == {task.task_id: epochs for task in tasks}
+    assert all(len({task.task_id for task in step}) == len(step) <= size for step in steps)
+
+
+def test_the_order_follows_from_seed_and_epoch():
+    """The same again for the same seed; another order for another seed and in the next epoch."""
+    tasks = made(12)
+    settings = CoevolutionSettings(tasks_per_step=12)
+    first = step_tasks(tasks, settings, step=0)
+    assert first == step_tasks(tasks, settings, step=0)
+    assert first != step_tasks(tasks, settings, step=1)
+    assert first != step_tasks(tasks, CoevolutionSettings(tasks_per_step=12, seed=1), step=0)
+
+
+@given(step=st.integers(0, 1000), later=st.integers(1, 1000), group=st.integers(1, 64))
+def test_no_two_steps_share_a_seed(step, later, group):
+    """The attempts of one step end before those of the next begin."""
+    settings = CoevolutionSettings(group_size=group)
+    last = step_seed(settings, step=step) + group - 1
+    assert last < step_seed(settings, step=step + later)
+    assert last < warm_up_seed(settings)
+
+
+def other(asked):
+    """A model of the runtime that asks for 18 or 24 months, and notes how it was asked."""
+
+    def answer(request):
+        asked.append(request.settings)
+        arguments = {"euro": 1000, "periods": 18 if request.settings.seed % 2 else 24}
+        call = ToolCall(call_id="1", name="loan_rate", arguments=arguments)
+        return AssistantMessage(tool_calls=(call,))
+
+    return OutsideModel(model=FunctionModel(answer, name="other"), max_tokens=48)
+
+
+def test_the_library_learns_from_what_another_model_is_refused(begin):
+    """The weights stay, the rule is learned; the other model was sampled, with short answers."""
+    asked = []
+    run = begin(reward=verdict_reward)
+    before = run.weights.clone()
+    run.source.model = other(asked)
+    FrozenEngine().train(run.policy, run.source, steps=2)
+    first, second = run.source.records
+    assert [(one.tool, one.state) for one in first.proposals] == [("loan_rate", "active")]
+    assert (first.next_version, second.version) == (2, 2)
+    assert first.rollouts.count == len(asked) / 2 == 6
+    assert {(one.temperature, one.max_tokens) for one in asked} == {(1.0, 48)}
+    assert len({one.seed for one in asked}) > 1
+    assert run.weights.equal(before)
