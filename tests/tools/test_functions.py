@@ -133,26 +133,6 @@ def test_plain_function() -> None:
     }
 
 
-def test_model_parameter_keeps_local_definitions() -> None:
-    """A model becomes a local definition without made-up titles; chosen titles stay."""
-    schema = schema_of(Address)
-    assert schema["properties"] == {"value": {"$ref": "#/$defs/Address"}}
-    assert schema["$defs"]["Address"] == {
-        "type": "object",
-        "description": "Where somebody lives.",
-        "properties": {
-            "city": {"type": "string", "description": "The city."},
-            "zip_code": {
-                "anyOf": [{"type": "string"}, {"type": "null"}],
-                "default": None,
-                "title": "Postal code",
-            },
-            "next": {"anyOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}], "default": None},
-        },
-        "required": ["city"],
-    }
-
-
 @pytest.mark.parametrize(
     ("annotation", "expected"),
     [
@@ -188,35 +168,6 @@ def test_model_parameter_keeps_local_definitions() -> None:
 def test_other_annotations(annotation, expected) -> None:
     """Dates, sets, tuples, constraints and containers have their schema inline."""
     assert schema_of(annotation)["properties"]["value"] == expected
-
-
-@pytest.mark.parametrize(
-    ("annotation", "default", "expected"),
-    [
-        (Colour, Colour.BLUE, "blue"),
-        (Point, Point(1.0, 2.0), {"x": 1.0, "y": 2.0}),
-    ],
-)
-def test_python_defaults_are_shown_as_json(annotation, default, expected) -> None:
-    """A default that is a Python value is shown the way a model would write it."""
-    assert schema_of(annotation, default=default)["properties"]["value"]["default"] == expected
-
-
-@pytest.mark.parametrize(
-    ("annotation", "expected"),
-    [
-        (int, {"type": "integer"}),
-        (list[str], {"type": "array", "items": {"type": "string"}}),
-        (Any, None),
-    ],
-)
-def test_result_schema(annotation, expected) -> None:
-    """The return annotation declares the result; ``Any`` declares nothing."""
-
-    def function(): ...
-
-    function.__annotations__ = {"return": annotation}
-    assert definition_from_function(function).signature.result == expected
 
 
 SCALARS = st.sampled_from([str, int, float, bool, None])
@@ -384,16 +335,6 @@ def test_every_option_reaches_the_tool() -> None:
     assert definition.examples == (Example(arguments={"a": 1, "b": 2}, result=3, query="1 plus 2"),)
     assert (made.timeout_seconds, made.max_retries, made.needs_approval) == (2.5, 0, True)
     assert made(1, 2) == 3
-
-
-async def test_bound_methods() -> None:
-    """A method bound to its instance does not show ``self`` to the model."""
-    counter = Counter(10)
-    count, slowly = tool(counter.count), tool(counter.count_slowly)
-    assert list(count.definition.signature.properties) == ["steps"]
-    assert count(5) == 15
-    assert slowly.is_async
-    assert await slowly(5) == 15
 
 
 async def test_partials_hide_what_they_bind() -> None:
@@ -691,19 +632,3 @@ def test_a_docstring_is_read_in_linear_time(head, pump) -> None:
     found = read_docstring(f"Add.\n\n{head}{PUMPS[pump](6_000)}\n")
     assert time.process_time() - started < 2
     assert found.summary.startswith("Add.")
-
-
-@pytest.mark.parametrize(
-    ("head", "name"),
-    [
-        ("x", "x"),
-        ("x (int)", "x"),
-        ("x(int, optional)", "x"),
-        ("x()(int)", "x"),
-        ("*args (int)", "args"),
-    ],
-)
-def test_the_name_of_a_parameter_ends_at_its_type(head, name) -> None:
-    """Whether or not a space stands before the bracket, the type is no part of the name."""
-    found = read_docstring(f"Add.\n\nArgs:\n    {head}: First.\n    y: Second.\n")
-    assert found.parameters == {name: "First.", "y": "Second."}

@@ -11,14 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from agentkit.errors import AgentKitError, ArtifactError, ReadingLimitError
-from agentkit.interop.export.artifact import (
-    FORMAT_VERSION,
-    Artifact,
-    dag_of,
-)
+from agentkit.errors import AgentKitError, ArtifactError, ReadingLimitError, ToolNotFoundError
+from agentkit.interop.export.artifact import FORMAT_VERSION, Artifact
 from agentkit.library.chain import verify_chain
 from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
@@ -67,7 +63,9 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
-    """The inverse of ``to_record``; every digest is recomputed.
+    """The inverse of ``to_record``.
+
+    What was read is written again: each part, and each digest, has to be what the record says.
 
     Args:
         record: The JSON object.
@@ -77,12 +75,7 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
         ArtifactError: It is not an artifact, of a newer format, or not what its digests say.
     """
     _check_outline(record)
-    digests_record = record["digests"]
-    library = _library(record["library"], digests_record["tools"])
-    _check_sections(record, digests_record)
-    content = digests_record["content"]
-    if expected and content != expected:
-        _tampered("digests.content", expected, content)
+    library = _library(record["library"])
     try:
         artifact = Artifact(
             library=library,
@@ -96,8 +89,30 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
         raise
     except AgentKitError as error:
         raise ArtifactError(f"the artifact cannot be read: {error}") from error
-    _check_agreement(artifact, record)
+    again = to_record(artifact)
+    recorded, actual = record["digests"], again["digests"]
+    names = list(actual["tools"])
+    for name in (*names, *(recorded["tools"].keys() - actual["tools"].keys())):
+        at = f"[{names.index(name)}]" if name in names else ""
+        known, found = recorded["tools"].get(name), actual["tools"].get(name)
+        _compare(f"library.definitions{at} ({name!r})", known, found)
+    for name in SECTIONS:
+        _compare(name, recorded["sections"].get(name), actual["sections"][name])
+        if record[name] != again[name]:
+            _compare(name, digest(record[name]), digest(again[name]))
+    for content in (expected or recorded["content"], recorded["content"]):
+        _compare("digests.content", content, actual["content"])
+    _check_history(artifact)
     return artifact
+
+
+def _compare(place: str, said: object, found: object) -> None:
+    if said != found:
+        raise ArtifactError(
+            f"the artifact was changed after it was written: {place} has digest {found!s:.12}, and "
+            f"{said!s:.12} is what it says; get it again from where it came",
+            place=place,
+        )
 
 
 def _change_to_record(applied: AppliedChange, held: Mapping[str, ToolDefinition]) -> dict[str, Any]:
@@ -140,16 +155,11 @@ def _check_outline(record: Mapping[str, Any]) -> None:
             "upgrade agentkit-evolve",
             place=FORMAT_KEY,
         )
-    errors = schema_errors(record, _outline(), steps=StepBudget(sys.maxsize), limit=1)
-    for error in errors:
+    for error in schema_errors(record, _outline(), steps=StepBudget(sys.maxsize), limit=1):
         place = ".".join(map(str, (*error.path, *error.names[:1])))
-        if error.keyword == "additionalProperties":
-            raise ArtifactError(
-                f"the artifact holds {place!r}, which format {form} does not have and no digest "
-                "covers; it was changed after it was written",
-                place=place,
-            )
         found = "is missing" if error.names else f"is {str(error.value)[:40]!r}"
+        if error.keyword == "additionalProperties":
+            found = f"is nothing that format {form} has, and no digest covers it"
         raise ArtifactError(
             f"the artifact is damaged: {place} {found}; export it again", place=place
         )
@@ -163,27 +173,15 @@ def _outline() -> Mapping[str, Any]:
     return schema
 
 
-def _library(section: Mapping[str, Any], recorded: Mapping[str, Any]) -> Library:
+def _library(section: Mapping[str, Any]) -> Library:
     found: dict[str, ToolDefinition] = {}
     for index, entry in enumerate(section["definitions"]):
         place = f"library.definitions[{index}]"
         definition = _definition(entry, place)
         if definition.name in found:
             raise ArtifactError(f"{place}: a second tool named {definition.name!r}", place=place)
-        if definition.digest != recorded.get(definition.name):
-            expected = recorded.get(definition.name, "none")
-            _tampered(f"{place} ({definition.name!r})", expected, definition.digest)
         found[definition.name] = definition
-    if missing := sorted(recorded.keys() - found.keys()):
-        raise ArtifactError(
-            f"the artifact lacks {', '.join(map(repr, missing[:5]))}, whose digests it lists; it "
-            "was changed after it was written",
-            place="library.definitions",
-        )
-    library = Library(found.values(), version=int(section["version"]))
-    if library.digest != section["digest"]:
-        _tampered("library.digest", section["digest"], library.digest)
-    return library
+    return Library(found.values(), version=int(section["version"]))
 
 
 def _definition(entry: Any, place: str) -> ToolDefinition:
@@ -198,64 +196,30 @@ def _definition(entry: Any, place: str) -> ToolDefinition:
     return definition
 
 
-def _check_sections(record: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
-    actual: dict[str, str] = {}
-    for name in SECTIONS:
-        try:
-            actual[name] = digest(record[name])
-        except (ValueError, RecursionError) as error:
-            raise ArtifactError(f"{name} is no JSON data: {error}", place=name) from error
-        if actual[name] != recorded["sections"].get(name):
-            _tampered(name, recorded["sections"].get(name, "none"), actual[name])
-    head = {FORMAT_KEY: record[FORMAT_KEY], "made_with": record["made_with"]}
-    try:
-        content = digest({**head, "sections": actual})
-    except ValueError as error:
-        raise ArtifactError(f"made_with is no JSON data: {error}", place="made_with") from error
-    if content != recorded["content"]:
-        _tampered("digests.content", recorded["content"], content)
-
-
 def _changes(records: Sequence[Any], library: Library) -> Iterator[AppliedChange]:
     for index, record in enumerate(records):
         place = f"changes[{index}]"
         try:
             upserts = [
-                _upsert(entry, library, f"{place}.upserts[{at}]")
-                for at, entry in enumerate(record.get("upserts", ()))
+                _definition(entry["definition"], place)
+                if "definition" in entry
+                else library[entry["name"]].definition
+                for entry in record.get("upserts", ())
             ]
             version = record["version"]
             parts = {"proposal_id": f"restored-{version}", **record, "upserts": tuple(upserts)}
             parts |= {name: tuple(record.get(name, ())) for name in ("removals", "evidence")}
             del parts["version"]
             yield AppliedChange(version=version, change=LibraryChange(**parts))
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, LookupError, TypeError, ToolNotFoundError) as error:
             raise ArtifactError(f"{place} is not a change: {error}", place=place) from error
 
 
-def _upsert(entry: Mapping[str, Any], library: Library, place: str) -> ToolDefinition:
-    name, expected = entry["name"], entry["digest"]
-    if "definition" in entry:
-        definition = _definition(entry["definition"], place)
-    else:
-        tool = library.get(name)
-        if tool is None:
-            raise ArtifactError(f"{place}: the library has no {name!r}", place=place)
-        definition = tool.definition
-    if (definition.name, definition.digest) != (name, expected):
-        _tampered(f"{place} ({name!r})", str(expected), definition.digest)
-    return definition
-
-
-def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
-    """The parts that follow from others say the same as these."""
-    faults = [one for one in verify_chain(artifact.events) if not one.is_note]
-    if faults:
-        raise ArtifactError(f"the chain of events is broken: {faults[0].message}", place="events")
-    if dag_of(artifact.library) != record["dag"]:
-        raise ArtifactError(
-            "the DAG is not the one of the definitions; export the library again", place="dag"
-        )
+def _check_history(artifact: Artifact) -> None:
+    """The chain of events is whole, and the changes come to the library."""
+    for fault in verify_chain(artifact.events):
+        if not fault.is_note:
+            raise ArtifactError(f"the chain of events is broken: {fault.message}", place="events")
     replayed: dict[str, str] = {}
     last = 0
     for index, applied in enumerate(artifact.changes):
@@ -270,14 +234,6 @@ def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
         raise ArtifactError(
             "the changes do not come to the library that the artifact holds", place="changes"
         )
-
-
-def _tampered(place: str, expected: str, actual: str) -> NoReturn:
-    raise ArtifactError(
-        f"the artifact was changed after it was written: {place} has digest {actual[:12]}, and "
-        f"{str(expected)[:12]} is what it says; get it again from where it came",
-        place=place,
-    )
 
 
 _GZIP = b"\x1f\x8b"

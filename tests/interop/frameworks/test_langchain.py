@@ -181,20 +181,3 @@ async def test_an_agent_inside_of_a_graph(
         state = await graph.compile().ainvoke({"messages": "Go"})
     assert state["messages"][-1].content == "caught, kept ['step_limit']"
     assert len(list(store.select())) == 1
-
-
-async def test_a_graph_that_stops_before_its_tools(
-    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
-    """A graph that was told to stop at a node goes on in the same run."""
-    from langgraph.checkpoint.memory import InMemorySaver
-
-    config = {"configurable": {"thread_id": "t1"}}
-    with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]) as server:
-        options = {"checkpointer": InMemorySaver(), "interrupt_before": ["tools"]}
-        agent = made(Toolset(library, store=store), langchain_model(server), **options)
-        await agent.ainvoke({"messages": "Twice 4?"}, config)
-        await agent.ainvoke(None, config)
-    (episode,) = store.select()
-    assert episode.stop_reason == "finished"
-    assert [result.value for result in episode.results] == [8]

@@ -284,35 +284,3 @@ async def test_a_cancelled_run(host: Any, library: Library, store: Store, call: 
     (episode,) = store.select()
     assert episode.stop_reason == "cancelled"
     assert [result.value for result in episode.results] == [8]
-
-
-async def test_names_that_providers_refuse(host: Any, store: Store, call: Write) -> None:
-    """A tool is offered under a name that every provider takes, and recorded under its own."""
-    square = tool(lambda x: x * x, name="math.square", description="Square of x.")
-    script = [Reply(tool_calls=[call("1", "math_square", x=3)]), "Nine."]
-    with FaultyServer(script) as server:
-        toolset = Toolset(Library([square]), store=store)
-        assert (await host(toolset, server).run("3 squared?")).output == "Nine."
-        assert list(offered(server)) == ["math_square"]
-    (episode,) = store.select()
-    assert [made.name for made in episode.calls] == ["math.square"]
-    assert episode.results[0].value == 9
-
-
-async def test_runs_side_by_side(host: Any, library: Library, store: Store, call: Write) -> None:
-    """One agent serves several runs at once, and each keeps its own record."""
-    agents = []
-    servers = [
-        FaultyServer([Reply(tool_calls=[call("1", "double", x=at)], seconds=0.02), str(2 * at)])
-        for at in range(4)
-    ]
-    toolset = Toolset(library, store=store)
-    for server in servers:
-        server.__enter__()
-        agents.append(host(toolset, server))
-    ended = await asyncio.gather(*(agent.run(f"Twice {at}?") for at, agent in enumerate(agents)))
-    for server in servers:
-        server.__exit__()
-    assert [one.output for one in ended] == ["0", "2", "4", "6"]
-    kept = {episode.request: episode.results[0].value for episode in store.select()}
-    assert kept == {f"Twice {at}?": 2 * at for at in range(4)}

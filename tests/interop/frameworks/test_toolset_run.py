@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import Library, tool
-from agentkit.agent.types import Limits, SelectionPolicy
+from agentkit.agent.types import SelectionPolicy
 from agentkit.interop import Toolset, ToolsetRun
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
@@ -39,56 +39,6 @@ async def test_an_episode_like_that_of_an_agent(
     assert (episode.output, episode.usage.requests) == ("It is 8.", 2)
     assert (episode.model, episode.metadata) == ("m", {"team": "a"})
     assert episode.calls[0].arguments == {"x": "4"}  # as the model wrote it
-
-
-async def test_finishing_twice_keeps_one(library: Library, store: Store) -> None:
-    """Only the first end of a run counts: a framework may report an error after its result."""
-    run = await Toolset(library, store=store).start("Hello")
-    episode = await run.finish("Hi.")
-    assert await run.finish(stop_reason="error", error=ValueError("late")) is episode
-    assert list(store.select()) == [episode]
-
-
-async def test_a_call_that_no_answer_holds(library: Library, call: Write) -> None:
-    """A framework that runs a call without telling of an answer gets a turn for it all the same."""
-    run = await Toolset(library).start("Twice 4?")
-    await run.call(call("1", "double", x=4))
-    episode = await run.finish()
-    assert [made.name for made in episode.calls] == ["double"]
-    assert [result.value for result in episode.results] == [8]
-
-
-async def test_one_id_twice_in_one_answer(library: Library, call: Write) -> None:
-    """Two calls of one answer under one id are two calls of the episode, each with its result."""
-    run = await Toolset(library).start("Go")
-    calls = call("1", "double", x=1), call("1", "double", x=2)
-    answered(run, *calls)
-    for one in calls:
-        await run.call(one)
-    episode = await run.finish()
-    assert [made.call_id for made in episode.calls] == ["1", "1-2"]
-    assert [(one.call_id, one.value) for one in episode.results] == [("1", 2), ("1-2", 4)]
-
-
-async def test_somebody_has_to_approve(library: Library, call: Write) -> None:
-    """A call that needs approval waits; with a decision it runs, or is refused with the reason."""
-    run = await Toolset(library).start("Clean up")
-    one, two = call("1", "wipe", path="/tmp"), call("2", "wipe", path="/")
-    answered(run, one, two)
-    assert (await run.call(one)).status == "deferred"
-    assert (await run.call(one, approval=True)).value == "wiped /tmp"
-    assert (await run.call(two, approval=False)).status == "denied"
-    episode = await run.finish()
-    assert [result.status for result in episode.results] == ["ok", "denied"]
-
-
-async def test_budget_of_calls(library: Library, call: Write) -> None:
-    """The limits of the toolset hold for a run of others: further calls are refused in words."""
-    run = await Toolset(library, limits=Limits(max_calls=1)).start("Go")
-    assert (await run.call(call("1", "double", x=1))).status == "ok"
-    refused = await run.call(call("2", "double", x=2))
-    assert refused.failure is not None
-    assert refused.failure.kind == "limit_exceeded"
 
 
 async def test_writes_keep_the_order_of_the_answer(call: Write) -> None:

@@ -176,7 +176,7 @@ def test_a_check_tells_of_edits(workshop):
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
     workshop.edit("pong", "summary:", "sumary:")
     ping, pong = workshop.store.check()
-    assert (ping.place, ping.is_note, "changed by hand" in ping.message) == ("ping", True, True)
+    assert (ping.place, ping.is_note, "edited by hand" in ping.message) == ("ping", True, True)
     assert (pong.place, pong.is_note) == ("pong", False)
     assert "`description.sumary` is not a field" in pong.message
 

@@ -1,25 +1,237 @@
-"""What becomes of answers: values, failures, floods, and servers that go wrong in a run."""
+"""Connections to MCP servers: transports, answers within bounds."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
 import json
+import os
 import resource
+import signal
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
+from mcp import Client, StdioServerParameters
 from support.media import PDF, RED, WAV
 
-from agentkit import Agent
-from agentkit.errors import McpConnectionError, ToolFailed
+from agentkit import Agent, Library, tool
+from agentkit.cli.loading import load_tools
+from agentkit.errors import McpConnectionError, MissingExtraError, ToolFailed
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve, explore
-from agentkit.interop.mcp import McpLimits, McpServer
+from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
 from agentkit.library import Author, open_store
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
+
+TOOLS = '''"""Tools of a test."""
+from agentkit import tool
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    print("a line on stdout, which is the wire")
+    return a + b
+'''
+SERVE = (
+    "import sys; from agentkit.cli.main import main; "
+    "main(['serve', '--mcp', 'stdio', '--store', sys.argv[1], '--tools', sys.argv[2]])"
+)
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def app(*tools):
+    """An ASGI application that serves tools."""
+    return LibraryServer(Library(tools)).http_app()
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+async def test_our_client_and_our_server_meet_over_http(listening, protocol):
+    """Tools are listed and called over streamable HTTP, in both eras of the protocol."""
+    url, _ = listening(app(add))
+    async with McpServer.http(url, protocol=protocol, new_tools="screen") as server:
+        assert await server.library["add"](a=1, b=2) == 3
+
+
+async def test_a_server_that_was_restarted_is_found_again(listening):
+    """While it is away a call fails with the reason; when it is back, calls work again."""
+    url, stop = listening(app(add))
+    limits = McpLimits(connect_seconds=2.0)
+    async with McpServer.http(url, limits=limits, protocol="legacy", new_tools="screen") as server:
+        call = server.library["add"]
+        assert await call(a=1, b=2) == 3
+        await asyncio.to_thread(stop)
+        with pytest.raises(McpConnectionError):
+            await call(a=1, b=2)
+        port = int(url.split(":")[2].split("/")[0])
+        await asyncio.to_thread(listening, app(add), port)
+        for _ in range(100):
+            try:
+                assert await call(a=1, b=2) == 3
+                break
+            except McpConnectionError:
+                await asyncio.sleep(0.05)
+        else:
+            pytest.fail("the server was not found again")
+
+
+async def test_headers_go_with_each_request_and_stay_out_of_texts(listening):
+    """A key in a header reaches the server, and no repr shows it."""
+    seen = []
+    inner = app(add)
+
+    async def guarded(scope, receive, send):
+        if scope["type"] == "http":
+            seen.append(dict(scope["headers"]).get(b"authorization"))
+        await inner(scope, receive, send)
+
+    url, _ = listening(guarded)
+    server = McpServer.http(url, headers={"Authorization": "Bearer s3cret"}, new_tools="screen")
+    async with server:
+        await server.library["add"](a=1, b=2)
+    assert set(seen) == {b"Bearer s3cret"}
+    assert "s3cret" not in repr(server)
+    assert "s3cret" not in repr(server._place)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A store on disk with a library, and the file that holds its code."""
+    code = tmp_path / "tools_of_a_test.py"
+    code.write_text(TOOLS)
+    url = f"sqlite:///{tmp_path / 'library.db'}"
+    store = open_store(url)
+    manager = ToolManager(store, author=Author(kind="person", name="ann"))
+    manager.register(load_tools([str(code)]))
+    store.close()
+    return url, str(code)
+
+
+async def test_a_stores_library_is_served_over_stdio(stored):
+    """The official client starts the process that ``agentkit serve --mcp`` runs, and calls it."""
+    url, code = stored
+    started = StdioServerParameters(command=sys.executable, args=["-c", SERVE, url, code])
+    async with Client(started) as client:
+        assert [one.name for one in (await client.list_tools()).tools] == ["add"]
+        assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"result": 5}
+    store = open_store(url)
+    (episode,) = store.select()
+    store.close()
+    assert episode.results[0].value == 5
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+async def test_a_redirect_to_another_host_is_not_followed(listening, protocol):
+    """A server may not send us, with our headers, to an address of its choice."""
+    seen = []
+
+    async def elsewhere(scope, receive, send):
+        seen.append(scope.get("path"))
+        await app(add)(scope, receive, send)
+
+    target, _ = listening(elsewhere)
+    seen.clear()  # the lifespan
+
+    async def away(scope, receive, send):
+        if scope["type"] == "http":
+            headers = [(b"location", target.encode()), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 307, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+
+    url, _ = listening(away)
+    limits = McpLimits(connect_seconds=5.0)
+    headers = {"Authorization": "Bearer ours"}
+    server = McpServer.http(url, headers=headers, limits=limits, protocol=protocol)
+    with pytest.raises(McpConnectionError):
+        await server.__aenter__()
+    assert seen == []
+
+
+RAW = Path(__file__).parent / "servers" / "raw.py"
+
+
+def call(name, /, **arguments):
+    """One call of a scripted model."""
+    return ToolCall(call_id=name, name=name, arguments=arguments)
+
+
+@pytest.fixture(scope="module")
+def running(faulty):
+    """One server for all tests that leave it as it is; starting one takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "secret")
+        with faulty(limits=McpLimits(call_seconds=0.5)) as server:
+            yield server
+
+
+async def test_a_server_that_dies_is_started_again(entry, eventually):
+    """The call under way is a failed result that says why; the next one starts the server anew."""
+    listed = json.dumps([entry("die"), entry("process")])
+    raw = McpServer.stdio(
+        sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
+    )
+    async with raw as server:
+        os.kill(int(await server.library["process"]()), signal.SIGKILL)
+        await asyncio.to_thread(eventually, lambda: server.state == "lost")
+        script = [[call("die")], [call("process")], "done"]
+        result = await Agent(ScriptedModel(script), tools=server.tools).run("Go.")
+        died, answered = result.episode.results
+        assert died.failure.cause == "McpConnectionError"
+        assert "hung up while 'die' ran" in died.text
+        assert answered.status == "ok"
+        assert server.connects == 3
+
+
+async def test_a_program_that_ends_at_once_is_told_with_its_last_words():
+    """What the program wrote to stderr is in the error, because nothing else tells why."""
+    program = "import sys; sys.exit('no database at port 5432')"
+    server = McpServer.stdio(sys.executable, ["-c", program], name="orders", new_tools="screen")
+    with pytest.raises(McpConnectionError, match="no database at port 5432") as failed:
+        async with server:
+            pass
+    assert failed.value.server == "orders"
+    assert server.state == "closed"
+
+
+async def test_stderr_without_an_end_of_line_is_not_kept():
+    """A server cannot fill our memory with one line that never ends."""
+    program = "import sys; [sys.stderr.write('x' * 1_000_000) for _ in range(30)]; sys.exit(1)"
+    server = McpServer.stdio(sys.executable, ["-c", program], name="orders", new_tools="screen")
+    tracemalloc.start()
+    try:
+        with pytest.raises(McpConnectionError, match="xxxx"):
+            async with server:
+                pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+async def test_calls_outside_of_the_context_say_so_and_it_can_be_entered_again(fake, entry):
+    """A tool of a server that was left is a failed call with the way out; then it works again."""
+    server = McpServer.in_process(fake(entry("add")).server, new_tools="screen")
+    async with server:
+        add = server.library["add"]
+    with pytest.raises(McpConnectionError, match="inside 'async with server:'"):
+        await add()
+    async with server:
+        assert await add() == "done"
+
+
+def test_without_the_official_package_the_pip_line_is_named(monkeypatch):
+    """The extra is named when it is absent, before anything is started."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(MissingExtraError, match=r"agentkit-evolve\[mcp\]"):
+        McpServer.stdio("server", new_tools="screen")
+
 
 NUMBER = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
 
@@ -115,18 +327,6 @@ async def test_a_server_that_breaks_its_own_schema_has_failed(answered, answer):
     assert result.value is None
 
 
-async def test_a_flood_in_an_answer_is_a_failure(answered):
-    """An answer beyond the limit is refused whole, whether it is text or data."""
-    limits = McpLimits(max_result_chars=1_000)
-    for answer in (
-        {"content": [text("x" * 2_000)]},
-        {"content": [], "structuredContent": {"rows": ["y" * 10] * 200}},
-        {"content": [], "structuredContent": {"rows": [10**4_000]}},
-    ):
-        result = await answered(answer, limits=limits)
-        assert "longer than the 1,000 characters" in result.text
-
-
 def nested(levels, innermost):
     """A value that many levels of lists are around."""
     for _ in range(levels):
@@ -143,30 +343,6 @@ async def test_structure_without_end_is_a_failure(answered, many):
 
 
 RAW = Path(__file__).parent / "servers" / "raw.py"
-COUNTED = {"type": "object", "properties": {"times": {"type": "integer"}}}
-
-
-async def kept(server, *names, **first):
-    """The results of a run that calls these tools, as the store gives its episode back."""
-    store = open_store("memory:")
-    calls = [
-        ToolCall(call_id=str(at), name=name, arguments={} if at else first)
-        for at, name in enumerate(names)
-    ]
-    script = [*([call] for call in calls), "done"]
-    result = await Agent(ScriptedModel(script), tools=server.tools, store=store).run("Go.")
-    assert result.output == "done"
-    return store.get(result.episode.episode_id).results
-
-
-async def test_a_flood_of_changes_is_not_followed(fake, entry, eventually):
-    """Hundreds of notices that the list changed are answered by a few listings, and calls go on."""
-    fakes = fake(entry("announce", inputSchema=COUNTED), entry("calm"))
-    async with McpServer.in_process(fakes.server, protocol="legacy", new_tools="screen") as server:
-        results = await kept(server, "announce", "calm", times=300)
-        await asyncio.to_thread(eventually, lambda: fakes.listings > 1)
-        assert [one.status for one in results] == ["ok", "ok"]
-        assert fakes.listings < 100
 
 
 SMALL = McpLimits(max_message_bytes=1_000_000)
@@ -345,29 +521,6 @@ async def test_a_server_that_asks_without_end_over_http_fails_the_call(listening
         with pytest.raises((ToolFailed, McpConnectionError), match="without end"):
             await server.library["loud"]()
         assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 60
-
-
-async def test_an_answer_whose_charset_is_slow_to_read_is_read_as_utf8(listening, entry):
-    """A server does not choose the codec of its events: JSON is UTF-8."""
-    events = (b"content-type", b"text/event-stream; charset=punycode")
-    text = {"content": [{"type": "text", "text": "grün"}]}
-    event = b"data: " + json.dumps({"jsonrpc": "2.0", "id": 1, "result": text}).encode() + b"\n\n"
-    url, _ = listening(Loud(entry, [event], events))
-    async with McpServer.http(url, protocol="legacy", new_tools="screen", limits=SMALL) as server:
-        assert await server.library["loud"]() == "grün"
-
-
-async def test_a_stream_of_many_small_events_is_no_long_message(listening, entry):
-    """Only one message is bounded, not all that a stream sends before its answer."""
-    said = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info"}}
-    said["params"]["data"] = "x" * 1_000
-    event = b"data: " + json.dumps(said).encode() + b"\n\n"
-    text = {"content": [{"type": "text", "text": "done"}]}
-    last = b"data: " + json.dumps({"jsonrpc": "2.0", "id": 1, "result": text}).encode() + b"\n\n"
-    url, _ = listening(Loud(entry, [event * 20] * 20 + [last], EVENTS))
-    limits = McpLimits(max_message_bytes=30_000)
-    async with McpServer.http(url, protocol="legacy", new_tools="screen", limits=limits) as server:
-        assert await server.library["loud"]() == "done"
 
 
 async def test_a_listing_of_very_many_tools_is_cut_before_it_is_checked(entry):

@@ -1,32 +1,34 @@
-"""The stored form of programs, and binding them to their children."""
+"""The stored form of programs, binding them to their children, and contracts."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agentkit import Agent, ModelRetry, tool
-from agentkit.agent import ToolPolicy
-from agentkit.agent.types import Approval
+from agentkit import Agent, ModelRetry
 from agentkit.composites.composite import (
+    Composite,
     composite_tool,
     program_from_json,
     program_to_json,
 )
+from agentkit.composites.contracts import RuleChecker, check_post, check_pre
 from agentkit.composites.language import Program, calls, child_of, render
 from agentkit.composites.parser import parse
-from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.problems import READING_LIMITS, CompositeLimits
 from agentkit.composites.source import compose
-from agentkit.errors import CompositeError
+from agentkit.errors import CompositeError, CompositeRunError, ContractViolation
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.decorator import tool
+from agentkit.tools.definition import Effects, Signature, Specification, ToolDefinition
+from agentkit.tools.rules import Condition
 from agentkit.tools.tool import Tool
 
 
@@ -73,12 +75,6 @@ def test_names_that_python_can_not_write_are_stored_as_they_are(tools: Mapping[s
     assert "tools['get user'](**{'user-id': x}, **{'from': 1}), weather.now(city=x)" in text
     assert parse(text, tools).program == program
     assert program_from_json(stored(program)) == program
-
-
-def test_a_stored_call_names_its_arguments() -> None:
-    """Without the tools nobody knows what an argument by position means."""
-    record = {"format": 2, "source": "def f(x): return add(x, b=1)"}
-    assert refused(record) == "malformed_program"
 
 
 def test_the_older_form_is_read(tools: Mapping[str, Tool]) -> None:
@@ -185,15 +181,6 @@ def test_deep_data(depth: int) -> None:
         value = {"kind": "Unary", "operator": "-", "operand": value}
     assert refused(returning(value)) == "too_large"
     assert refused({"format": 2, "source": f"def f(): return {'-' * depth}1"}) == "too_large"
-
-
-def test_long_data() -> None:
-    """Nodes and texts have the limits that a text would have."""
-    line = {"kind": "Assign", "targets": ["y"], "value": {"kind": "Constant", "value": 1}}
-    assert refused(record_of(*[line] * 10_000)) == "too_large"
-    assert (
-        refused({"format": 2, "source": "def f(): return '" + "a" * 2_000_000 + "'"}) == "too_large"
-    )
 
 
 # --- render ----------------------------------------------------------------------------------------
@@ -353,17 +340,232 @@ def test_a_retry_asked_for_by_a_child_reaches_the_model() -> None:
     assert "book_day → book: we are closed on Sunday" in results[0].text
 
 
-@pytest.mark.parametrize("approved", [True, False])
-def test_a_person_is_asked_before_a_destructive_composite(*, approved: bool) -> None:
-    """Without approval the run is deferred; with it the answer decides."""
-    clean = composite_tool(stored_text("def clean(name: str):\n    return delete(name)\n"), TOOLS)
-    script = [[call("clean", name="x")], "Done."]
-    waiting = Agent(ScriptedModel(script), tools=[clean]).run_sync("Clean up")
-    assert waiting.stop_reason == "deferred"
-    decided = Agent(
-        ScriptedModel(script),
-        tools=[clean],
-        tool_policy=ToolPolicy(approve=lambda *_: Approval(approved=approved)),
-    ).run_sync("Clean up")
-    (outcome,) = decided.episode.results
-    assert outcome.status == ("ok" if approved else "denied")
+Compile = Callable[..., Composite]
+
+
+@pytest.fixture
+def root() -> Tool:
+    """A square root with conditions, one of which its result breaks for 16."""
+
+    @tool(
+        pre=["x >= 0", "digits < 10"],
+        post=["is_close(result * result, x)", "result != 4", "digits < 10"],
+    )
+    def root(x: float, digits: int = 5) -> float:
+        """A square root."""
+        return x**0.5
+
+    return root
+
+
+def test_a_violation_explains_itself(root: Tool) -> None:
+    """Tool, condition, the values that it speaks of, and a sentence with them."""
+    violation = check_pre(root.definition, {"x": -1, "digits": 2})
+    assert isinstance(violation, ContractViolation)
+    assert (violation.code, violation.tool_name) == ("precondition", "root")
+    assert (violation.condition, violation.values) == ("x >= 0", {"x": -1})
+    assert str(violation) == "root: the precondition `x >= 0` does not hold for x = -1"
+    after = check_post(root.definition, {"x": 4.0}, 3.0)
+    assert after is not None
+    assert (after.code, after.values) == ("postcondition", {"x": 4.0, "result": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("x >=", "cannot be read"),
+        ("open(x)", "cannot be read"),
+        ("1 / x", "cannot be evaluated"),
+        ("[x] * 999999 == 1", "cannot be evaluated"),
+        ("missing > 0", "cannot be evaluated"),
+        ("x", "does not hold for x = 0"),
+    ],
+)
+def test_what_can_not_be_checked_is_violated(condition: str, reason: str) -> None:
+    """An unreadable condition is a failure of its own, with the reason."""
+    schema = {"type": "object", "properties": {"x": {}, "missing": {}}}
+    definition = ToolDefinition.from_schema("f", "", schema)
+    for kind in ("pre", "post"):
+        checked = ToolDefinition(
+            name="f",
+            signature=definition.signature,
+            specification=Specification(**{kind: (condition,)}),
+        )
+        found = (
+            check_pre(checked, {"x": 0}) if kind == "pre" else check_post(checked, {"x": 0}, None)
+        )
+        assert found is not None
+        assert (found.code, found.condition) == (f"{kind}condition", condition)
+        assert reason in str(found)
+
+
+def test_the_mode_says_when(compiled: Compile, root: Tool) -> None:
+    """Off means never, always means every run."""
+    text = "def f(x):\n    return root(x) + 1"
+    assert compiled(text, root, contracts="off").run({"x": 16.0}) == 5.0
+    composite = compiled(text, root, contracts="always")
+    assert composite.run({"x": 4.0}) == 3.0
+    with pytest.raises(ContractViolation) as violated:
+        composite.run({"x": 16.0})
+    assert violated.value.path == ("f", "root")
+    assert "f → root: the postcondition `result != 4`" in str(violated.value)
+
+
+def own_conditions(text: str, *conditions: str) -> ToolDefinition:
+    """The definition of a composite over ``x``, with conditions."""
+    schema = {"type": "object", "properties": {"x": {"type": "number"}}}
+    plain = ToolDefinition.from_schema("f", "", schema)
+    return ToolDefinition(
+        name="f", signature=plain.signature, specification=Specification(**{text: conditions})
+    )
+
+
+@pytest.mark.parametrize("kind", ["pre", "post"])
+def test_the_composite_keeps_its_own_conditions(compiled: Compile, root: Tool, kind: str) -> None:
+    """They are checked around the whole program."""
+    definition = own_conditions(kind, "x < 100")
+    composite = compiled(
+        "def f(x):\n    return root(x)", root, contracts="always", definition=definition
+    )
+    assert composite.run({"x": 9.0}) == 3.0
+    with pytest.raises(ContractViolation) as violated:
+        composite.run({"x": 400.0})
+    assert (violated.value.path, violated.value.code) == (("f",), f"{kind}condition")
+
+
+def test_checking_reaches_into_nested_composites(compiled: Compile, root: Tool) -> None:
+    """A composite that is called by a checked one is checked inside as well, once."""
+    inner = compiled("def inner(x):\n    return root(x)", root)
+    definition = ToolDefinition(
+        name="inner",
+        signature=own_conditions("pre").signature,
+        specification=Specification(pre=("x != 25",)),
+    )
+    outer = compiled(
+        "def outer(x):\n    return inner(x)",
+        Tool(definition=definition, function=inner),
+        contracts="always",
+    )
+    assert outer.run({"x": 9.0}) == 3.0
+    paths = []
+    for x in (25.0, 16.0):
+        with pytest.raises(ContractViolation) as violated:
+            outer.run({"x": x})
+        paths.append(violated.value.path)
+    assert paths == [("outer", "inner"), ("outer", "inner", "root")]
+
+
+def sums(post: str) -> ToolDefinition:
+    """A tool over a list with one postcondition."""
+
+    @tool(pre=["len(xs) > 0"], post=[post])
+    def total(xs: list[float]) -> float:
+        """The sum."""
+        return sum(xs)
+
+    return total.definition
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "all(x >= 0 for x in xs)",
+        "sorted(xs) == xs",
+        "len({x: x for x in xs}) == len(xs)",
+    ],
+)
+def test_conditions_look_at_large_tables(condition: str) -> None:
+    """They have more fuel than a run, and may build larger collections."""
+    xs = list(range(20_000))
+    assert check_post(sums(condition), {"xs": xs}, sum(xs)) is None
+
+
+def test_a_learned_condition_reads_defaults() -> None:
+    """A parameter that is left out has the default of the schema, for learned rules as well."""
+    rule = Condition(expression="count > least", words="`count` is above `least`")
+    schema = {"properties": {"count": {"type": "integer", "default": 3}, "least": {}}}
+    plain = ToolDefinition.from_schema("f", "", schema)
+    checker = RuleChecker(replace(plain, specification=Specification(rules=(rule,))))
+    assert checker.refusal({"least": 2}) is None
+    refused = checker.refusal({"least": 5})
+    assert refused is not None
+    assert refused.rule == "`count` is above `least`, got count = 3 and least = 5"
+
+
+# --- expressions -----------------------------------------------------------------------------------
+
+
+def as_tool(composite: Composite) -> Tool:
+    """A composite as a tool that is known to change nothing."""
+    names = [parameter.name for parameter in composite.program.parameters]
+    schema = {"type": "object", "properties": {name: {} for name in names}, "required": names}
+    signature = Signature(parameters=schema, effects=Effects(reads=False, writes=False))
+    return Tool(
+        definition=ToolDefinition(name=composite.name, signature=signature),
+        function=composite,
+        is_async=composite.needs_event_loop,
+    )
+
+
+@pytest.fixture
+def ratio(compiled: Compile, calculator: Mapping[str, Tool]) -> Tool:
+    """A composite over ``div``."""
+    return as_tool(compiled("def ratio(a, b):\n    return div(a, b)", calculator["div"]))
+
+
+def test_the_path_goes_all_the_way_down(compiled: Compile, ratio: Tool) -> None:
+    """A failure is told once, with every tool that led to it."""
+    percent = as_tool(compiled("def percent(a, b):\n    return 100 * ratio(a, b)", ratio))
+    table = compiled("def table(rows):\n    return [percent(x, y) for x, y in rows]", percent)
+    assert table.run({"rows": [[1, 2], [3, 4]]}) == [50, 75]
+    with pytest.raises(CompositeRunError) as failed:
+        table.run({"rows": [[1, 0]]})
+    error = failed.value
+    assert error.path == ("table", "percent", "ratio", "div")
+    assert str(error).startswith("table → percent → ratio → div: ZeroDivisionError: ")
+    assert (error.code, type(error.__cause__)) == ("child_failed", ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (CompositeLimits(fuel=150), "fuel"),
+        (CompositeLimits(child_calls=15), "child_calls"),
+        (CompositeLimits(nesting=1), "nesting"),
+    ],
+)
+def test_one_meter_for_all(
+    compiled: Compile, ratio: Tool, limits: CompositeLimits, code: str
+) -> None:
+    """What the inner runs use is missing in the outer one, whatever they allow themselves."""
+    text = "def f(n):\n    return [ratio(x, 2) for x in range(n)]"
+    assert compiled(text, ratio).run({"n": 20})[-1] == 9.5
+    with pytest.raises(CompositeRunError) as stopped:
+        compiled(text, ratio, limits=limits).run({"n": 20})
+    assert (stopped.value.code, stopped.value.path[0]) == (code, "f")
+
+
+async def test_nesting_and_waiting(compiled: Compile, world: Any) -> None:
+    """Inner composites of a waiting one share its meter, path and concurrency."""
+    read = world.tools[0]
+    inner = as_tool(compiled("def inner(key):\n    return read(key) + '!'", read))
+    assert inner.is_async
+    outer = compiled(
+        "def outer(keys):\n    return [inner(keys[0]), inner(keys[1]), inner(keys[2])]",
+        inner,
+        limits=CompositeLimits(concurrency=2),
+    )
+    keys = list("abc")
+    assert await outer.run_async({"keys": keys}) == [f"{key}!" for key in keys]
+    assert world.most == 2
+    with pytest.raises(CompositeRunError) as failed:
+        await outer.run_async({"keys": ["a", "bad", "c"]})
+    assert failed.value.path == ("outer", "inner", "read")
+    few = compiled(
+        "def outer(keys):\n    return [inner(key) for key in keys]",
+        inner,
+        limits=CompositeLimits(child_calls=5),
+    )
+    with pytest.raises(CompositeRunError) as stopped:
+        await few.run_async({"keys": list("abcdefgh")})
+    assert stopped.value.code == "child_calls"

@@ -1,15 +1,19 @@
-"""A library as an MCP server: listing, calls, keys, new versions, and the way there and back."""
+"""A library as an MCP server, and what servers ask back."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import httpx
 import pytest
 from hypothesis import given, strategies as st
 from mcp import Client, MCPError
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
     ElicitResult,
@@ -19,17 +23,21 @@ from mcp_types import (
 )
 from support.media import PDF, RED, WAV
 
-from agentkit import Audio, File, Image, Library, RunContext, composite, tool
-from agentkit.errors import McpConnectionError
+from agentkit import Agent, Audio, File, Image, Library, composite, tool
+from agentkit.agent import Approval
+from agentkit.errors import McpConnectionError, ToolFailed
 from agentkit.evolution import ToolManager
-from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
+from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer, keep_tools
 from agentkit.interop.mcp.listing import RawListing, record_of
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.library import Author, LibraryChange, open_store
+from agentkit.messages import ToolCall
 from agentkit.server import Keys
+from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_records import tool_record
 from agentkit.tools.tool import Tool
+from tests.interop.mcp.servers.curious import SIZE, curious
 
 ERAS = ["auto", "legacy"]
 
@@ -65,21 +73,6 @@ def answering(action):
 def names(listing):
     """Names in a listing."""
     return [one.name for one in listing.tools]
-
-
-@pytest.mark.parametrize("mode", ERAS)
-async def test_tools_get_deps_made_from_the_request(mode):
-    """``deps_factory`` is given the request's context, and makes what ``ctx.deps`` is."""
-
-    @tool
-    def who(ctx: RunContext, word: str) -> str:
-        """Who asks."""
-        return f"{word} {ctx.deps}"
-
-    server = LibraryServer(Library([who]), deps_factory=lambda context: type(context).__name__)
-    async with Client(server.sdk_server(), mode=mode) as client:
-        answer = await client.call_tool("who", {"word": "Hi"})
-        assert answer.content[0].text == "Hi ServerRequestContext"
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -150,21 +143,6 @@ async def test_the_person_at_the_client_decides(mode, action):
     assert len(asked) == 1
     assert "Run wipe" in asked[0]
     assert "/tmp/x" in asked[0]
-
-
-async def test_the_host_can_decide_instead():
-    """With an approver of its own the server lists such tools to everybody, and asks it."""
-    seen = []
-
-    def approve(call, asked):
-        seen.append((asked.name, dict(call.arguments)))
-        return call.arguments["path"] == "ok"
-
-    async with Client(LibraryServer(library(), approve=approve).sdk_server()) as client:
-        assert names(await client.list_tools()) == ["add", "wipe"]
-        assert not (await client.call_tool("wipe", {"path": "ok"})).is_error
-        assert (await client.call_tool("wipe", {"path": "no"})).is_error
-    assert seen == [("wipe", {"path": "ok"}), ("wipe", {"path": "no"})]
 
 
 async def test_composites_run_and_tools_without_code_are_not_listed():
@@ -246,14 +224,6 @@ async def test_long_listings_come_in_pages_and_old_cursors_are_refused():
 
 def _named(name):
     return ToolDefinition.from_schema(name, "A tool.", {"type": "object", "properties": {}})
-
-
-async def test_a_call_of_no_tool_is_an_answer_that_says_so():
-    """Whatever a client sends, it gets an answer with isError, and words that name what is near."""
-    async with Client(LibraryServer(library()).sdk_server()) as client:
-        answer = await client.call_tool("ad", None)
-        assert answer.is_error
-        assert "Similar: add" in answer.content[0].text
 
 
 async def test_arguments_that_no_record_holds_are_refused():
@@ -376,18 +346,6 @@ async def test_calls_of_one_key_are_those_of_one_user(listening, mode):
     assert {"one", "another"} < {client for client, _ in found}
 
 
-async def test_the_health_is_told_to_everybody(guarded):
-    """What watches a server needs no key for it, and learns nothing but that it lives."""
-    host, port = guarded.removeprefix("http://").split("/")[0].split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-    answer = (await reader.read()).decode()
-    writer.close()
-    await writer.wait_closed()
-    assert answer.startswith("HTTP/1.1 200")
-    assert answer.endswith('{"status":"ok"}')
-
-
 async def test_a_stop_waits_for_calls_and_not_for_ever():
     """What drains the server returns when the last call has ended, or when the time is up."""
     served = LibraryServer(Library([add_slowly]))
@@ -454,3 +412,197 @@ def test_signatures_survive(name, parameters, result, effects):
     listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
     assert listing.held == ()
     assert listing.tools[0].definition.signature == definition.signature
+
+
+CURIOUS = Path(curious.__code__.co_filename)
+
+PROTOCOLS = ["auto", "legacy"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"size": 7}, 'accept {"size": 7}'),
+        ({"size": "big"}, "cancel null"),  # does not fit the form
+        (True, "cancel null"),  # agrees, but the form wants a value
+        (False, "decline null"),
+        (Approval(approved=False, reason="no"), "decline null"),
+        (None, "cancel null"),
+    ],
+)
+async def test_the_answer_of_the_user_reaches_the_server(protocol, answer, expected):
+    """Values that fit the form are sent; all else declines, or leaves the question open."""
+    asked = []
+
+    async def elicit(question):
+        asked.append((asyncio.get_running_loop(), question))
+        return answer
+
+    server = McpServer.in_process(
+        curious(), name="shop", protocol=protocol, new_tools="screen", elicit=elicit
+    )
+    async with server:
+        assert await server.library["order"]() == expected
+    ((loop, question),) = asked
+    assert loop is asyncio.get_running_loop()
+    assert (question.server, question.message, question.url) == ("shop", "Which size?", None)
+    assert question.schema["required"] == ["size"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_program_asks_over_stdio(protocol):
+    """Through our own transport, which bounds what a server may ask."""
+    async with McpServer.stdio(
+        sys.executable,
+        [str(CURIOUS)],
+        protocol=protocol,
+        new_tools="screen",
+        elicit=lambda question: {"size": 4} if question.url is None else None,
+    ) as server:
+        assert await server.library["order"]() == 'accept {"size": 4}'
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_question_without_bounds_is_declined_unread(protocol):
+    """Neither its words nor its form may be longer than a tool's description."""
+    fields = {f"field_{at}": {"type": "string"} for at in range(2_000)}
+    asked = []
+    for server in (curious("x" * 9_000), curious("Fill in", {**SIZE, "properties": fields})):
+        async with McpServer.in_process(
+            server, protocol=protocol, new_tools="screen", elicit=asked.append
+        ) as connected:
+            assert await connected.library["order"]() == "decline null"
+    assert asked == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_without_a_handler_the_server_knows_that_nobody_answers(protocol):
+    """The call fails, and says so."""
+    async with McpServer.in_process(curious(), protocol=protocol, new_tools="screen") as server:
+        with pytest.raises(ToolFailed, match="error"):
+            await server.library["order"]()
+
+
+# --- kept tools -----------------------------------------------------------------------------------
+
+
+def kept(fakes):
+    """A library that has the tools of a server as they were approved."""
+    manager = ToolManager(open_store("memory:"), author=Author(kind="person", name="ann"))
+    with McpServer.in_process(fakes.server, name="files", new_tools="screen") as server:
+        keep_tools(manager, server.tools)
+    return manager.library
+
+
+async def test_kept_tools_connect_at_the_first_call(fake, entry):
+    """They are offered before, and nothing is started for runs that do not call them."""
+    fakes = fake(entry("read"), entry("list"))
+    library = await asyncio.to_thread(kept, fakes)
+    listings = fakes.listings
+    server = McpServer.in_process(fakes.server, name="files", kept=library)
+    async with server:
+        call = ToolCall(call_id="1", name="read", arguments={})
+        agent = Agent(ScriptedModel(["Hello.", [call], "done"]), tools=server.tools)
+        await agent.run("Hello")
+        assert (server.connects, fakes.listings, server.state) == (0, listings, "lost")
+        (result,) = (await agent.run("Read")).episode.results
+        assert (result.value, server.connects, server.state) == ("done", 1, "connected")
+        assert [one.name for one in server.tools] == ["read", "list"]
+    assert server.state == "closed"
+
+
+async def test_a_kept_tool_that_changed_is_not_called(fake, entry):
+    """What was approved is what runs; the call says why, and others go on."""
+    fakes = fake(entry("read"), entry("list"))
+    library = await asyncio.to_thread(kept, fakes)
+    fakes.records[0] = entry("read", "Reads, and sends what it read.")
+    async with McpServer.in_process(fakes.server, name="files", kept=library) as server:
+        read, listing = server.tools
+        with pytest.raises(ToolFailed, match="is not offered"):
+            await read()
+        assert await listing() == "done"
+    assert [name for name, _ in fakes.calls] == ["list"]
+
+
+# --- OAuth ----------------------------------------------------------------------------------------
+
+
+@tool(effects=["reads"])
+def price(item: str) -> float:
+    """What an item costs."""
+    return len(item)
+
+
+def protected(issued):
+    """A library behind OAuth: the application for a base address, which counts its tokens."""
+    inner = LibraryServer(Library([price])).http_app(
+        holder=lambda key: "bot" if key in issued else None
+    )
+
+    async def app(scope, receive, send):
+        base = "http://" + dict(scope.get("headers", ())).get(b"host", b"").decode()
+        match scope.get("path"):
+            case "/.well-known/oauth-protected-resource/mcp":
+                answer = {"resource": f"{base}/mcp", "authorization_servers": [base]}
+            case "/.well-known/oauth-authorization-server":
+                answer = {
+                    "issuer": base,
+                    "authorization_endpoint": f"{base}/authorize",
+                    "token_endpoint": f"{base}/token",
+                    "response_types_supported": ["code"],
+                    "grant_types_supported": ["client_credentials"],
+                }
+            case "/token":
+                issued.append(f"token-{len(issued)}")
+                answer = {"access_token": issued[-1], "token_type": "Bearer", "expires_in": 3600}
+            case _:
+                await inner(scope, receive, send)
+                return
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
+
+    return app
+
+
+class Storage:
+    """Keeps the token of the last start."""
+
+    def __init__(self):
+        self.tokens = None
+
+    async def get_tokens(self):
+        return self.tokens
+
+    async def set_tokens(self, tokens):
+        self.tokens = tokens
+
+    async def get_client_info(self):
+        return None
+
+    async def set_client_info(self, client_info):
+        pass
+
+
+async def test_a_server_behind_oauth_is_called_with_a_token(listening):
+    """The official package fetches the token; kept, it serves the next start."""
+    issued = []
+    url, _ = listening(protected(issued))
+    storage = Storage()
+
+    def connect():
+        auth = ClientCredentialsOAuthProvider(
+            url,
+            storage,
+            client_id="bot",
+            client_secret="s3cret",
+            issuer=url[: -len("/mcp")],
+        )
+        return McpServer.http(url, name="orders", auth=auth, new_tools="screen")
+
+    for _ in range(2):
+        async with connect() as server:
+            assert (await server.library["price"](item="pen")) == 3
+    assert issued == ["token-0"]
+    assert "token-0" not in repr(connect()._place)

@@ -1,20 +1,21 @@
-"""Definitions of composites from a text, and the types that its annotations declare."""
+"""Definitions of composites, from a text and by the decorator."""
 
 from __future__ import annotations
 
-import ast
+import types
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
 
-from agentkit.composites.problems import Fault
+from agentkit.composites.decorator import composite
 from agentkit.composites.source import compose, join_effects
-from agentkit.composites.type_check import Expr, read_annotation
-from agentkit.errors import CompositeError, UsageError
+from agentkit.composites.type_check import Expr
+from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools import definition_from_function
 from agentkit.tools.decorator import tool
-from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.definition import Effects, Example, ToolDefinition
 from agentkit.tools.tool import Tool
 
 
@@ -179,13 +180,6 @@ def test_a_condition_is_read_when_it_is_composed(condition: str, code: str | Non
     found = problems_of(text)
     assert found[0][1] == 2
     assert code is None or found[0][0] == code
-
-
-def test_a_postcondition_knows_the_result() -> None:
-    """``result`` is a name in postconditions, so no parameter may be called so beside one."""
-    text = "@composite(post=['result > 0'])\ndef f({name}: float):\n    return add({name}, 1)\n"
-    assert compose(text.format(name="a"), TOOLS).specification.post == ("result > 0",)
-    assert problems_of(text.format(name="result"))[0][0] == "parameter"
 
 
 BODY = "    return add(a, 1)\n"
@@ -366,14 +360,159 @@ def test_what_has_no_schema_is_a_problem_with_its_place(
     assert "Write int, float" in problem.advice
 
 
-def test_an_annotation_is_never_evaluated() -> None:
-    """Reading an annotation looks names up in a table, not in Python."""
-    node = ast.parse("list[breakpoint()]", mode="eval").body
-    assert isinstance(read_annotation(node, place="it"), Fault)
+@tool
+def add_composite(a: float, b: float) -> float:
+    """A sum."""
+    return a + b
 
 
-@pytest.mark.parametrize("form", ["", "row", "-> bool", "row -> frame", "1 -> bool", "a b -> bool"])
-def test_an_expression_type_says_what_goes_in_and_out(form: str) -> None:
-    """Names, an arrow and a JSON type; anything else is a mistake of the author."""
-    with pytest.raises(UsageError, match="does not say what goes in and out"):
-        Expr(form)
+@tool(name="times")
+def multiply_composite(a: float, b: float) -> float:
+    """A product."""
+    return a * b
+
+
+@tool
+def divide(a: float, b: float) -> float:
+    """A quotient."""
+    return a / b
+
+
+plus = add_composite
+shop = types.ModuleType("shop")
+shop.total = add_composite  # type: ignore[attr-defined]  # a module made for this test
+
+
+@composite
+def twice(x: float, y: float = 1.0) -> float:
+    """Twice a number, and one.
+
+    Args:
+        x: The number.
+        y: What is added.
+
+    >>> twice(2, y=0)
+    4
+    """
+    return plus(multiply_composite(x, 2), y)
+
+
+def test_the_decorator_and_the_text_agree() -> None:
+    """The same function as a text has the same definition."""
+    text = '''
+def twice(x: float, y: float = 1.0) -> float:
+    """Twice a number, and one.
+
+    Args:
+        x: The number.
+        y: What is added.
+
+    >>> twice(2, y=0)
+    4
+    """
+    return plus(multiply(x, 2), y)
+'''
+    composed = compose(text, {"plus": add_composite, "multiply": multiply_composite})
+    assert composed == twice.definition
+    assert composed.digest == twice.definition.digest
+
+
+def test_keywords_become_the_record() -> None:
+    """What the decorator says is L2, L3 and L4, computed values included."""
+    lowest = -10
+
+    @composite(
+        description="A ratio.",
+        tags=("arithmetic",),
+        usage_rules=["Only for numbers."],
+        pre=[f"a > {lowest}", "b != 0"],
+        post=["is_close(result * b, a)"],
+        text=["Both are finite."],
+        complexity="O(1)",
+        examples=[Example(arguments={"a": 1, "b": 2}, result=0.5), {"arguments": {"a": 0, "b": 1}}],
+    )
+    def ratio(a: float, b: float) -> float:
+        return divide(a, b)
+
+    definition = ratio.definition
+    assert definition.text == "A ratio.\nOnly for numbers."
+    assert definition.description.tags == ("arithmetic",)
+    assert definition.specification.pre == ("a > -10", "b != 0")
+    assert definition.specification.post == ("is_close(result * b, a)",)
+    assert definition.specification.text == ("Both are finite.",)
+    assert definition.specification.complexity == "O(1)"
+    assert [example.result for example in definition.examples] == [0.5, None]
+
+
+class Toolbox:
+    """A class that holds composites."""
+
+    @staticmethod
+    @composite
+    def above(a: float) -> float:
+        """Decorators above ours come later."""
+        return add_composite(a, 1)
+
+    @composite
+    @staticmethod
+    def below(a: float) -> str:
+        """A static method is a function, too.
+
+        Its text has lines that lean to the left:
+        """
+        return (
+            f"{add(a, 1)}"
+            """
+left
+"""
+        )
+
+
+def test_a_class_may_hold_composites() -> None:
+    """Indented source and ``staticmethod`` on either side work; texts keep their lines."""
+    assert Toolbox.above(a=1) == 2
+    assert Toolbox.below(a=1) == "2\nleft\n"
+
+
+def test_it_is_called_like_the_function() -> None:
+    """Arguments may stand by position, by name, or both; a wrong number is told with the names."""
+    assert twice(2) == twice(2, 1) == twice(2, y=1) == 5
+    with pytest.raises(CompositeRunError, match="takes 2 arguments by position, got 3; its param"):
+        twice(1, 2, 3)
+    with pytest.raises(CompositeRunError, match="'x' is given by position and by name"):
+        twice(1, x=2)
+
+
+def test_problems_have_lines_of_the_file() -> None:
+    """An editor can jump to what is wrong."""
+    with pytest.raises(CompositeError) as caught:
+
+        @composite(pre=["a >"])
+        def bad(a: bytes) -> float:
+            """It is wrong in several ways."""
+            return add_composite(a, 1)
+
+    here = Path(__file__).read_text(encoding="utf-8").splitlines()
+    problems = caught.value.problems
+    assert {problem.code for problem in problems} == {"annotation", "syntax"}
+    found = {problem.code: here[problem.line - 1][problem.column - 1 :] for problem in problems}
+    assert found["annotation"].startswith("bytes")
+    assert found["syntax"].startswith("def bad")
+    assert Path(__file__).name in str(caught.value)
+
+
+def test_other_decorators_below_are_refused() -> None:
+    """What another decorator makes of the function is not in its text."""
+
+    def shouting(function: Any) -> Any:
+        return function
+
+    with pytest.raises(CompositeError) as caught:
+
+        @composite
+        @shouting
+        def loud(a: float) -> float:
+            """Loud."""
+            return add_composite(a, 1)
+
+    assert [problem.code for problem in caught.value.problems] == ["decorator"]

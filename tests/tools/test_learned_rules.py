@@ -1,36 +1,44 @@
-"""Each kind of learned rule: its sentence, what it refuses, and the schema that it narrows."""
+"""Learned rules: what they say, refuse and narrow, and what is held to them."""
 
 from __future__ import annotations
 
 import copy
+import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
+from agentkit import Agent, Library, composite, tool
 from agentkit.composites import RuleChecker, rule_problems
-from agentkit.errors import DefinitionError
+from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.evolution.proposers.constraints import stated_ranges
 from agentkit.evolution.proposers.observed import rule_of
-from agentkit.models.grammar import grammar_schema
+from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.models.chat_completions import encode_tool
+from agentkit.models.grammar import call_schema, grammar_schema
+from agentkit.models.prompt_format import render_tools
+from agentkit.testing import ScriptedModel, sample_library
 from agentkit.tools import (
     Between,
     CallBefore,
     Condition,
-    EarlierCall,
+    Effects,
+    Example,
     Form,
     OneOf,
     Requires,
     Signature,
     Specification,
+    Tool,
     ToolDefinition,
     narrowed_schema,
     rule_from_json,
     rule_sentence,
     rule_to_json,
-    validate_arguments,
 )
 from agentkit.tools.patterns import FORMATS
 
@@ -86,23 +94,6 @@ def test_a_rule_in_words(rule, sentence) -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 PERIODS = OneOf(parameter="periods", values=(36, 48, 60))
-
-
-def test_the_failure_says_all_that_a_model_needs(loan_with) -> None:
-    """Sentence with the offending value, path, schema and nearest values, under a typed kind."""
-    failure = RuleChecker(loan_with(PERIODS)).refusal({"amount": 1, "periods": 50})
-    assert failure is not None
-    assert failure.kind == "contract_violated"
-    assert failure.cause == "one_of"
-    assert failure.rule == "`periods` must be one of 36, 48, 60, got the number 50"
-    assert failure.path == "periods"
-    assert failure.schema_excerpt == {
-        "type": "integer",
-        "description": "How long.",
-        "enum": [36, 48, 60],
-    }
-    assert failure.nearest == ("48", "60", "36")
-    assert failure.retryable
 
 
 @pytest.mark.parametrize(
@@ -176,32 +167,6 @@ def test_what_a_rule_can_not_judge_it_does_not_refuse(loan_with, rule, arguments
     assert RuleChecker(loan_with(rule)).refusal(arguments) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "passes"),
-    [
-        ('{"id":"C-17","name":"Ada"}', "C-17", True),
-        ('{"id":"C-17"}', "C-18", False),
-        ('{"id":117}', 17, False),
-        ('{"said":"a \\"b\\" c"}', 'a "b" c', True),
-        ('[{"id":1},{"id":2}]', [1, 3], False),
-        ("x" * 300_000, "not there", True),
-        ("anything", None, True),
-    ],
-)
-def test_a_value_comes_from_an_earlier_result(text, value, passes) -> None:
-    """A value that is found in no result of the other tool is refused; a doubt is no reason."""
-    order = ToolDefinition(
-        name="order",
-        signature=Signature(parameters={"properties": {"customer": {}}}),
-        specification=Specification(
-            rules=(CallBefore(tool="find_customer", parameter="customer"),)
-        ),
-    )
-    earlier = [EarlierCall(name="find_customer", text=text)]
-    failure = RuleChecker(order).refusal({"customer": value}, earlier)
-    assert (failure is None) == passes
-
-
 # --- bounds that are themselves not allowed -------------------------------------------------------
 
 BOUNDS = st.none() | st.sampled_from([-5, -1, -0.5, 0, 0.1, 1, 2, 2.5, 7])
@@ -217,7 +182,7 @@ EDGES = (-5, -1, -0.5, 0, 0.1, 1, 2, 2.5, 7)
 VALUES = (*EDGES, *(edge + step for edge in EDGES for step in (-0.01, 0.01)), -99, 99, 3, 4)
 
 
-def tool(kind, **more):
+def measured(kind, **more):
     """A tool with one number."""
     schema = {"type": "object", "properties": {"n": {"type": kind, **more}}, "required": ["n"]}
     return ToolDefinition.from_schema("f", "", schema)
@@ -225,7 +190,7 @@ def tool(kind, **more):
 
 def ruled(rule, kind="number", **more):
     """The tool with a rule."""
-    return replace(tool(kind, **more), specification=Specification(rules=(rule,)))
+    return replace(measured(kind, **more), specification=Specification(rules=(rule,)))
 
 
 def refuses(rule, value):
@@ -250,8 +215,8 @@ def test_all_that_is_derived_of_a_range_agrees_on_every_value(rule, kind):
     definition = ruled(rule, kind)
     narrowed = definition.parameters_schema
     grammar = grammar_schema(narrowed)
-    is_sound = not rule_problems(rule, tool(kind))
-    told = read_back(rule, tool(kind)) if is_sound else []
+    is_sound = not rule_problems(rule, measured(kind))
+    told = read_back(rule, measured(kind)) if is_sound else []
     for value in VALUES:
         if kind == "integer" and value % 1:
             continue
@@ -261,24 +226,9 @@ def test_all_that_is_derived_of_a_range_agrees_on_every_value(rule, kind):
         assert (grammar is not None and accepts(grammar, value)) == allowed
 
 
-@pytest.mark.parametrize(
-    ("rule", "value", "near"),
-    [
-        ({"exclusive_minimum": 0}, 0, ("1",)),
-        ({"exclusive_minimum": 0, "exclusive_maximum": 1}, 0, ()),
-        ({"exclusive_maximum": 10, "multiple_of": 5}, 12, ("5",)),
-    ],
-)
-def test_the_refusal_names_a_number_that_is_allowed(rule, value, near):
-    """Beside a bound that is left out the next whole number or multiple is told, if there is one."""
-    failure = RuleChecker(ruled(Between(parameter="n", **rule))).refusal({"n": value})
-    assert failure.nearest == near
-
-
 # --- lengths and counts ---------------------------------------------------------------------------
 
 TITLE = Between(parameter="title", measure="length", minimum=2, maximum=5)
-TAGS = Between(parameter="tags", measure="items", maximum=2)
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -296,22 +246,6 @@ def note(*rules):
         signature=ToolDefinition.from_schema("note", "", SCHEMA).signature,
         specification=Specification(rules=rules),
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"title": "sechse"}, "`title` must have from 2 to 5 characters, got the string 'sechse'"),
-        ({"tags": ["a", "b", "c"]}, "`tags` must have at most 2 items, got"),
-    ],
-)
-def test_calls_are_held_to_it(arguments, said):
-    """The checker refuses a call in the words of the rule, as the narrowed schema does."""
-    failure = RuleChecker(note(TITLE, TAGS)).refusal(arguments)
-    assert failure.rule.startswith(said)
-    assert failure.cause == "between"
-    narrowed = ToolDefinition.from_schema("note", "", narrowed_schema(SCHEMA, [TITLE, TAGS]))
-    assert validate_arguments(narrowed, arguments)
 
 
 def test_it_is_written_and_read():
@@ -366,73 +300,6 @@ def narrowed(part, *rules):
 def test_keywords_of_a_parameter(part, rule, expected) -> None:
     """The tighter keyword stays; what cannot be merged holds as well, under ``allOf``."""
     assert narrowed(part, rule) == expected
-
-
-def test_nested_places(loan_with) -> None:
-    """A dotted path leads into objects and lists, and descriptions stay where they were."""
-    schema = loan_with(
-        Form(parameter="address.country", pattern="[A-Z]{2}", words="two capital letters"),
-        OneOf(parameter="items[].sku", values=("A", "B")),
-    ).parameters_schema["properties"]
-    assert schema["address"]["properties"]["country"] == {
-        "type": "string",
-        "description": "Where.",
-        "pattern": "^[A-Z]{2}$",
-    }
-    assert schema["items"]["items"]["properties"]["sku"] == {"type": "string", "enum": ["A", "B"]}
-
-
-def test_a_shared_part_stays_as_it_is() -> None:
-    """Two parameters may refer to one part; a rule about one says nothing of the other."""
-    shared = {"$defs": {"Term": {"type": "integer", "minimum": 1}}}
-    properties = {
-        "periods": {"$ref": "#/$defs/Term", "description": "How long."},
-        "other": {"$ref": "#/$defs/Term"},
-    }
-    schema = narrowed_schema({"properties": properties, **shared}, [PERIODS])
-    assert schema["properties"] == {
-        "periods": {
-            "$ref": "#/$defs/Term",
-            "description": "How long.",
-            "enum": [36, 48, 60],
-        },
-        "other": {"$ref": "#/$defs/Term"},
-    }
-    assert schema["$defs"] == shared["$defs"]
-
-
-@pytest.mark.parametrize(
-    ("box", "expected"),
-    [
-        (
-            {"allOf": [{"properties": {"x": {}}}], "additionalProperties": {"type": "integer"}},
-            {
-                "allOf": [{"properties": {"x": {}}}, {"properties": {"x": {"enum": ["a"]}}}],
-                "additionalProperties": {"type": "integer"},
-            },
-        ),
-        (
-            {"properties": {"x": {"enum": ["a", "b"]}}, "additionalProperties": False},
-            {"properties": {"x": {"enum": ["a"]}}, "additionalProperties": False},
-        ),
-        (
-            {"properties": {"x": {}}, "unevaluatedProperties": False},
-            {"properties": {"x": {"enum": ["a"]}}, "unevaluatedProperties": False},
-        ),
-    ],
-)
-def test_what_is_said_of_other_names_stays_said(box, expected) -> None:
-    """Naming a property beside ``additionalProperties`` would let it through; so it is not."""
-    rule = OneOf(parameter="box.x", values=("a",))
-    schema = narrowed_schema({"properties": {"box": box}}, [rule])
-    assert schema["properties"]["box"] == expected
-
-
-def test_required_together(loan_with) -> None:
-    """A dependency joins those that the contract has."""
-    contract = {"properties": {"a": {}, "b": {}}, "dependentRequired": {"a": ["c"]}}
-    rule = Requires(parameter="a", others=("b", "c"))
-    assert narrowed_schema(contract, [rule])["dependentRequired"] == {"a": ["c", "b"]}
 
 
 @pytest.mark.parametrize(
@@ -618,3 +485,353 @@ def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
     for arguments in calls_about(rules):
         passes = accepts(arguments) and checker.refusal(arguments) is None
         assert accepts_narrowed(arguments) == passes
+
+
+# --- refused, explained, corrected ----------------------------------------------------------------
+
+PERIODS_rules = OneOf(parameter="periods", values=(36, 48, 60))
+
+
+@pytest.fixture
+def call() -> Callable[..., ToolCall]:
+    """``call("f", x=1)`` makes a call whose id is its name."""
+
+    def make(called: str, /, **arguments: object) -> ToolCall:
+        return ToolCall(call_id=called, name=called, arguments=arguments)
+
+    return make
+
+
+def learned(base: Tool, *rules) -> Tool:
+    """The same tool with rules."""
+    specification = replace(base.definition.specification, rules=rules)
+    return base.with_definition(replace(base.definition, specification=specification))
+
+
+@tool(effects=Effects.pure())
+def quote(amount: float, periods: int, currency: str = "EUR") -> float:
+    """Quote a loan.
+
+    Args:
+        amount: How much.
+        periods: How long.
+        currency: In what.
+    """
+    return round(amount / periods, 2)
+
+
+def results(tools, *turns, **options):
+    """The results of all calls of a run, in order."""
+    model = ScriptedModel([*turns, "done"])
+    run = Agent(model, tools=tools, **options).run_sync("go")
+    return [result for turn in run.episode.turns for result in turn.results]
+
+
+def test_a_call_that_breaks_a_rule_never_runs(call) -> None:
+    """The model reads the rule, what is allowed and what to do; a second try goes through."""
+    ran = []
+
+    @tool
+    def order(periods: int) -> str:
+        """Order."""
+        ran.append(periods)
+        return "ordered"
+
+    refused, done = results(
+        [learned(order, PERIODS_rules)], [call("order", periods=40)], [call("order", periods=48)]
+    )
+    assert refused.status == "failed"
+    assert refused.text == (
+        "The call to order was not run, because it breaks a rule of the tool. "
+        "`periods` must be one of 36, 48, 60, got the number 40.\n"
+        'Schema of periods: {"type": "integer", "enum": [36, 48, 60]}\n'
+        "Nearest: 36, 48, 60.\n"
+        "Change the arguments as the rule says, and call it again."
+    )
+    assert done.value == "ordered"
+    assert ran == [48]
+
+
+def test_all_four_views_come_and_go_with_the_rule(call) -> None:
+    """Sentence, schema, grammar and refusal are derived; without the rule none of them is left."""
+
+    def views(definition):
+        wire = encode_tool(definition, definition.name)["function"]
+        return {
+            "sentence": "must be one of 36" in wire["description"],
+            "schema": "enum" in wire["parameters"]["properties"]["periods"],
+            "grammar": "36" in str(call_schema([definition])),
+            "card": "periods: 36|48|60" in render_tools([definition], "json"),
+            "refusal": results(
+                [quote.with_definition(definition)], [call("quote", amount=1, periods=7)]
+            )[0].status
+            == "failed",
+        }
+
+    ruled = learned(quote, PERIODS_rules)
+    assert all(views(ruled.definition).values())
+    assert not any(views(learned(ruled).definition).values())
+    assert learned(ruled).definition.digest == quote.definition.digest
+
+
+# --- another call first ---------------------------------------------------------------------------
+
+
+@tool(effects=Effects.of(["reads"]))
+def find_customer(name: str) -> dict[str, str]:
+    """Find a customer."""
+    if name == "nobody":
+        raise ToolFailed("there is nobody of that name")
+    return {"id": f"C-{name}"}
+
+
+@tool
+def order(customer: str) -> str:
+    """Order for a customer."""
+    return f"ordered for {customer}"
+
+
+FIRST = CallBefore(tool="find_customer", parameter="customer")
+SHOP = [find_customer, learned(order, FIRST)]
+
+
+def test_a_call_before_in_the_same_turn(call) -> None:
+    """A call waits for the one before it in the turn that its rule wants; not for one behind it."""
+    ahead = results(SHOP, [call("find_customer", name="Ada"), call("order", customer="C-Ada")])
+    behind = results(SHOP, [call("order", customer="C-Ada"), call("find_customer", name="Ada")])
+    assert [one.status for one in ahead] == ["ok", "ok"]
+    assert [one.status for one in behind] == ["failed", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("customer", "status"),
+    [
+        ("C-17", "ok"),
+        ("C-1", "failed"),
+        ("", "failed"),
+        ("大阪", "ok"),
+    ],
+)
+def test_a_value_comes_from_a_result_as_a_whole(call, customer, status) -> None:
+    """A part of a longer word is another value; scripts without spaces have no words to break."""
+
+    @tool(effects=Effects.of(["reads"]))
+    def find_customer(name: str) -> str:
+        """Find a customer."""
+        return '{"id":"C-17", "place":"大阪市", "last":"order 5, paid"}'
+
+    tools = [find_customer, learned(order, FIRST)]
+    made = results(tools, [call("find_customer", name="Ada"), call("order", customer=customer)])
+    assert made[-1].status == status
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ('{"id":"C-Ada"}', "ok"),
+        ("find_customer failed. There is nobody: C-Ada.", "failed"),
+    ],
+)
+def test_a_call_before_in_the_conversation(call, text, status) -> None:
+    """Successful calls of earlier runs count; what reads like one of our refusals does not."""
+    history = [
+        UserMessage(text="Who is Ada?"),
+        AssistantMessage(tool_calls=(call("find_customer", name="Ada"),)),
+        ToolMessage(call_id="find_customer", name="find_customer", text=text),
+        AssistantMessage(text="There."),
+    ]
+    model = ScriptedModel([[call("order", customer="C-Ada")], "done"])
+    run = Agent(model, tools=SHOP).run_sync("Order", history=history)
+    assert run.episode.turns[0].results[0].status == status
+
+
+# --- composites -----------------------------------------------------------------------------------
+
+RULED = learned(quote, PERIODS_rules)
+ORDER = learned(order, FIRST)
+
+
+@composite(tools=[RULED])
+def quote_twice(amount: float, periods: int) -> float:
+    """Two loans at once."""
+    return quote(amount, periods, "EUR") + quote(amount, periods, "EUR")
+
+
+@composite(tools=[ORDER])
+def order_twice(customer: str) -> list[str]:
+    """Order twice for a customer."""
+    return [order(customer), order(customer)]
+
+
+@composite(tools=[ORDER, find_customer])
+def order_for(name: str) -> str:
+    """Order for a customer of that name."""
+    found = find_customer(name)
+    return order(found["id"])
+
+
+def test_a_rule_of_a_child_holds_inside_a_composite(call) -> None:
+    """The child's call is refused in the same words, with the path of calls before them."""
+    refused, done = results(
+        [RULED, quote_twice],
+        [call("quote_twice", amount=360, periods=40)],
+        [call("quote_twice", amount=360, periods=36)],
+    )
+    assert refused.failure.kind == "contract_violated"
+    assert refused.failure.rule == (
+        "quote_twice → quote: `periods` must be one of 36, 48, 60, got the number 40"
+    )
+    assert done.value == 20.0
+
+
+def test_a_composite_is_no_way_around_a_call_before(call) -> None:
+    """What a child wants to be called first is wanted before the composite that does not call it."""
+    tools = [find_customer, ORDER, order_twice, order_for]
+    refused, _, done, whole = results(
+        tools,
+        [call("order_twice", customer="C-Ada")],
+        [call("find_customer", name="Ada")],
+        [call("order_twice", customer="C-Ada")],
+        [call("order_for", name="Bob")],
+    )
+    assert refused.failure.rule == (
+        "call find_customer first; order, which this tool calls, needs it"
+    )
+    assert done.value == ["ordered for C-Ada"] * 2
+    assert whole.value == "ordered for C-Bob"
+
+
+# --- diagnosis ------------------------------------------------------------------------------------
+
+
+# --- rule_problems --------------------------------------------------------------------------------
+
+TOOL = ToolDefinition(
+    name="book",
+    signature=Signature(
+        parameters={
+            "type": "object",
+            "properties": {
+                "nights": {"type": "integer", "minimum": 1, "maximum": 30},
+                "room": {"enum": ["single", "double"]},
+                "city": {"type": "string"},
+                "guest": {"anyOf": [{"$ref": "#/$defs/Guest"}, {"type": "null"}]},
+                "prices": {"type": "array", "items": {"type": "number"}},
+                "a.b": {},
+                "a": {"properties": {"b": {}}},
+                "anything": True,
+            },
+            "$defs": {"Guest": {"type": "object", "properties": {"age": {"$ref": "#/$defs/Age"}}}, "Age": {"type": "integer"}},
+        }
+    ),
+    examples=(
+        Example(arguments={"nights": 2, "city": "Bergen"}, result="ok"),
+        Example(arguments={"nights": 3, "city": "3"}, is_whole=False),
+    ),
+)  # fmt: skip
+
+GOOD = [
+    OneOf(parameter="nights", values=(1, 2, 7)),
+    OneOf(parameter="anything", values=(None, True, "x", 1.5)),
+    Between(parameter="nights", minimum=2, maximum=14, multiple_of=2, unit="nights"),
+    Between(parameter="prices[]", minimum=0, multiple_of=0.01, unit="euros"),
+    Form(parameter="city", pattern="[A-Z][a-z]{1,30}", words="a capitalised name", example="Oslo"),
+    Requires(parameter="city", others=("nights",)),
+    Condition(expression="nights < 10 or room == 'double'", words="long stays need a double room"),
+    CallBefore(tool="weather_now", parameter="city"),
+]
+BAD: list[tuple[object, str]] = [
+    (OneOf(parameter="nigths", values=(1,)), "unknown_parameter"),
+    (OneOf(parameter="a.b", values=(1,)), "ambiguous_parameter"),
+    (OneOf(parameter="nights", values=()), "empty_rule"),
+    (OneOf(parameter="nights", values=(2, 2.0)), "repeated_values"),
+    (OneOf(parameter="anything", values=tuple(range(65))), "too_many_values"),
+    (OneOf(parameter="anything", values=(math.inf,)), "unusable_number"),
+    (OneOf(parameter="nights", values=(2, 31)), "outside_contract"),
+    (OneOf(parameter="nights", values=(5, 6)), "example_breaks_rule"),
+    (Between(parameter="nights", minimum="3"), "malformed"),
+    (Between(parameter="nights", minimum=9, maximum=3), "reversed_bounds"),
+    (Between(parameter="nights", minimum=math.nan), "unusable_number"),
+    (Between(parameter="nights", minimum=31), "contradiction"),
+    (Between(parameter="city", minimum=1), "wrong_type"),
+    (Form(parameter="city", format="postcode"), "format_unknown"),
+    (Form(parameter="city", pattern="(?=a)a", words="w"), "pattern_unsafe"),
+    (Form(parameter="city", pattern="[A-Z].{1,20}"), "no_words"),
+    (Form(parameter="city", pattern="[A-Z].{1,20}", words="w", example="oslo"), "own_example"),
+    (Form(parameter="room", pattern="[A-Z]{2}", words="w"), "contradiction"),
+    (Requires(parameter="city", others=()), "empty_rule"),
+    (Condition(expression="nights > 1", words=" "), "no_words"),
+    (Condition(expression="nights >", words="w"), "expression_unreadable"),
+    (Condition(expression="1 < 2", words="w"), "empty_rule"),
+    (Condition(expression="nights > 2", words="w"), "example_breaks_rule"),
+    (CallBefore(tool="no_such_tool"), "unknown_tool"),
+]
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    """A library with a tool named ``weather_now``."""
+    return sample_library()
+
+
+@pytest.mark.parametrize(("rule", "code"), BAD, ids=str)
+def test_a_bad_rule_has_a_reason(rule, code, library) -> None:
+    """Each problem has a code, a sentence with what is wrong, and a way out."""
+    problems = rule_problems(rule, TOOL, library)
+    assert [problem.code for problem in problems] == [code]
+    assert all(problem.message and problem.advice for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("other", "rule"),
+    [
+        (OneOf(parameter="nights", values=(2, 4)), OneOf(parameter="nights", values=(1, 3))),
+        (Between(parameter="nights", maximum=4), Between(parameter="nights", minimum=5)),
+    ],
+)
+def test_rules_of_one_tool_must_leave_something(other, rule) -> None:
+    """A rule is held against those that the tool has; with itself it does not collide."""
+    bare = replace(TOOL, examples=())
+    ruled = replace(bare, specification=Specification(rules=(other,)))
+    both = replace(bare, specification=Specification(rules=(other, rule)))
+    assert [problem.code for problem in rule_problems(rule, ruled)] == ["contradiction"]
+    assert [problem.code for problem in rule_problems(other, both)] == ["contradiction"]
+    assert rule_problems(rule, bare) == rule_problems(other, ruled) == ()
+
+
+# --- what stands in the place of a rule -----------------------------------------------------------
+
+# --- as JSON --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", [(), tuple(GOOD), (Between(parameter="x", maximum=2**60),)])
+def test_rules_survive_json_text(rules) -> None:
+    """A definition with rules is read back equal, with the same digest; it is of format 2."""
+    definition = ToolDefinition(name="f", specification=Specification(rules=rules))
+    record = definition.to_json()
+    copy = ToolDefinition.from_json(json.loads(json.dumps(record)))
+    assert copy == definition
+    assert copy.digest == definition.digest
+    assert copy.specification.rules == rules
+    assert record["format"] == (2 if rules else 1)
+    assert all(rule_from_json(rule_to_json(rule)) == rule for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("one_of", "a rule is an object"),
+        ([{"kind": "magic"}], "no rule of kind 'magic'"),
+        ([{"kind": "one_of"}], "missing"),
+        ([{"kind": "one_of", "parameter": 3, "values": []}], "parameter of a rule .* is a text"),
+        ([{"kind": "one_of", "parameter": "x", "values": "abc"}], "values .* is a list"),
+        ([{"kind": "one_of", "parameter": "x", "values": [], "extra": 1}], "no part 'extra'"),
+        ([{"kind": "between", "parameter": "x", "minimum": True}], "minimum .* is a number"),
+        ([{"kind": "between", "parameter": "x", "maximum": math.inf}], "maximum .* is a number"),
+    ],
+)
+def test_what_is_no_rule_is_refused(rules, message) -> None:
+    """A record whose rules are of another shape is no definition, and the reason is given."""
+    record = {"name": "f", "format": 2, "specification": {"rules": rules}}
+    with pytest.raises(DefinitionError, match=message):
+        ToolDefinition.from_json(record)
