@@ -167,22 +167,32 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
             query=dict(request.query_params),
             form=form,
         )
-        given: Any
-        if inspect.iscoroutinefunction(place.view):
-            given = await place.view(asked)
-        else:
-            given = await run_in_threadpool(place.view, asked)
-        found: Answer = given
-        if isinstance(found, Page):
-            return await run_in_threadpool(studio.written, request, user, found)
-        if isinstance(found, Goto):
-            request.session["notice"] = found.notice[:300]
-            address = request.url_for(found.route, **found.values).path
-            behind = f"?{urlencode(found.query)}" if found.query else ""
-            return RedirectResponse(address + behind, 303)
-        return found
+        if not place.acts:
+            studio.waiting.add(id(request))
+        try:
+            return await _answered(studio, request, place, asked)
+        finally:
+            studio.waiting.discard(id(request))
 
     return answer
+
+
+async def _answered(studio: Studio, request: Request, place: Place, asked: Asked) -> Response:
+    """What the view of a place gives, as a response."""
+    given: Any
+    if inspect.iscoroutinefunction(place.view):
+        given = await place.view(asked)
+    else:
+        given = await run_in_threadpool(place.view, asked)
+    found: Answer = given
+    if isinstance(found, Page):
+        return await run_in_threadpool(studio.written, request, asked.user, found)
+    if isinstance(found, Goto):
+        request.session["notice"] = found.notice[:300]
+        address = request.url_for(found.route, **found.values).path
+        behind = f"?{urlencode(found.query)}" if found.query else ""
+        return RedirectResponse(address + behind, 303)
+    return found
 
 
 def _login(studio: Studio) -> Callable[[Request], Awaitable[Response]]:

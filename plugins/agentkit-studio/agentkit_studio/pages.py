@@ -155,6 +155,7 @@ class Studio:
         gates: The knobs of the gates, for the pictures of their numbers.
         title: Name of the project.
         places: All addresses.
+        waiting: Requests for pages that are being answered.
     """
 
     manager: ToolManager
@@ -168,6 +169,7 @@ class Studio:
     gates: GateConfig = GateConfig()  # noqa: RUF009 - frozen
     title: str = "agentkit"
     places: Sequence[Place] = ()
+    waiting: set[int] = field(default_factory=set)
     _made: dict[tuple[int | None, str, bool], Agent[Any, Any]] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
@@ -203,7 +205,7 @@ class Studio:
     @cached_property
     def health(self) -> HealthFold:
         """The numbers of the episodes."""
-        return HealthFold(self.store)
+        return HealthFold(self.store, lambda: bool(self.waiting))
 
     @cached_property
     def examination(self) -> Examination:
