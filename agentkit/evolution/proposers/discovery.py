@@ -292,7 +292,7 @@ def _lesson(
         if shown.missing or shown.typed:
             count = plural(len(shown.missing) + len(shown.typed), "refused call")
             needed = f"{knobs.min_failures} from {knobs.min_episodes} episodes are needed"
-            _note(seen, name, "too_few", f"{count} name it; {needed}", shown)
+            _note(seen, name, "too_few", f"{count} asked for it; {needed}", shown)
         return None
     is_needed = asked and not shown.without
     if asked and shown.without:
