@@ -317,25 +317,13 @@ def endure(
     )
 
 
-def longest_run(seconds: float) -> float:
-    """How long the server lets a run take: a model that hangs is to be given up within the soak."""
-    return min(15.0, seconds / 10)
-
-
 def serve_command(options, store_url: str, port: int) -> list[str]:
     """The real command."""
     return [
         *(sys.executable, "-c", MAIN, "serve", "--store", store_url, "--port", str(port)),
         *("--tools", "tools.py", "--yes", "--model", "openai:gpt-soak"),
-        *(
-            "--keys-from",
-            "SOAK_KEYS",
-            "--open-metrics",
-            "--drain",
-            "5",
-            "--timeout",
-            str(longest_run(options.seconds)),
-        ),
+        *("--keys-from", "SOAK_KEYS", "--open-metrics", "--drain", "5"),
+        *("--timeout", str(min(15.0, options.seconds / 10))),  # a model that hangs is given up
         *("--max-concurrent", str(4 * options.users)),
     ]
 
