@@ -25,6 +25,7 @@ from agentkit.evolution.proposers.observed import (
     ToolEvidence,
     ToolRecord,
     is_enough,
+    is_sound,
 )
 from agentkit.evolution.proposers.origins import gave_name
 from agentkit.evolution.validation.approvals import speaks_as
@@ -33,7 +34,6 @@ from agentkit.evolution.validation.texts import folded, pattern, stands_in, word
 from agentkit.messages import JsonObject
 from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import Takes
-from agentkit.tools.rules.rendering import may_take
 from agentkit.tools.schema import ANY_TYPE, allowed_types
 
 # --- What one refusal says of names --------------------------------------------------------------
@@ -292,13 +292,7 @@ def _lesson(
         if shown.missing or shown.typed:
             count = plural(len(shown.missing) + len(shown.typed), "refused call")
             needed = f"{knobs.min_failures} from {knobs.min_episodes} episodes are needed"
-            _note(seen, name, "too_few", f"{count} name it; {needed}", shown)
-        return None
-    if not may_take(definition.signature.parameters, name):
-        why = (
-            f"{plural(len(shown.missing), 'refused call')} ask for it; the schema allows no others"
-        )
-        _note(seen, name, "closed_contract", why, shown)
+            _note(seen, name, "too_few", f"{count} asked for it; {needed}", shown)
         return None
     is_needed = asked and not shown.without
     if asked and shown.without:
@@ -321,6 +315,10 @@ def _lesson(
         calls=len(shown.support),
     )
     if not _is_news(rule, had, seen):
+        return None
+    if not is_sound(rule, definition, seen.library):
+        why = f"{plural(len(shown.support), 'call')} show it; schema or worked calls contradict it"
+        _note(seen, name, "closed_contract", why, shown)
         return None
     return _suggestion(rule, shown, seen)
 

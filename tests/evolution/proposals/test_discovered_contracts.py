@@ -34,7 +34,7 @@ from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.library.events import Author
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import FunctionModel
-from agentkit.tools.definition import Origin
+from agentkit.tools.definition import Example, Origin
 from agentkit.tools.rules import OneOf, Takes
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
@@ -317,6 +317,14 @@ def lend(euro: int) -> int:
         (lend.definition, []),
         (
             undocumented("lend", {**UNDOCUMENTED, "additionalProperties": False}),
+            ["closed_contract"] * 2,
+        ),
+        (
+            undocumented("lend", {"properties": {"inner": {"items": {"$ref": "#"}}}}),
+            ["closed_contract"] * 2,
+        ),
+        (
+            replace(undocumented("lend"), examples=(Example(arguments={}, result=1),)),
             ["closed_contract"] * 2,
         ),
     ],
