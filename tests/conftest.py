@@ -6,6 +6,7 @@ import ast
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -120,3 +121,25 @@ def runtime_modules(
 ) -> Mapping[str, ast.Module]:
     """Every module of the runtime by dotted name, parsed."""
     return parse_package(_ROOT / "agentkit", "agentkit")
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
+    """Installs a distribution of one module, for this process; gives the folder for others."""
+    folder, made = tmp_path / "plugins", []
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+
+    def write(module: str, text: str, entry_points: str) -> Path:
+        (folder / f"{module}.py").write_text(text)
+        info = folder / f"{module}-1.0.dist-info"
+        info.mkdir()
+        name = module.replace("_", "-")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(entry_points)
+        made.append(module)
+        return folder
+
+    yield write
+    for module in made:
+        sys.modules.pop(module, None)

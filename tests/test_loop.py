@@ -58,20 +58,14 @@ OUTCOMES = ["resolved", "duplicate", "cancelled"]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, plug_in):
     """A new project, and the model double as a plugin."""
-    info = tmp_path / "plugins" / "agentkit_clerk-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "agentkit_clerk.py").write_text(CLERK)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-clerk\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[agentkit.models]\nclerk = agentkit_clerk:open_clerk\n")
-    monkeypatch.syspath_prepend(str(info.parent))
+    plug_in("agentkit_clerk", CLERK, "[agentkit.models]\nclerk = agentkit_clerk:open_clerk\n")
     monkeypatch.chdir(tmp_path)
     for name in ("AGENTKIT_STORE", "AGENTKIT_MODEL"):
         monkeypatch.delenv(name, raising=False)
     typed("init", "--model", "clerk:a")
-    yield tmp_path
-    sys.modules.pop("agentkit_clerk", None)
+    return tmp_path
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from agentkit.agent.checks import few_calls, normalize_response
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
-from agentkit.agent.session import RunStart, new_episode_id
+from agentkit.agent.session import RunStart, new_episode_id, waiting_labels
 from agentkit.agent.types import (
     NO_SPAN,
     AskedLater,
@@ -662,6 +662,9 @@ class Run:
             metadata=dict(start.metadata),
             guardrails=() if self._guards is None else tuple(self._guards.records),
         )
+        if stop_reason == "deferred":
+            waits = waiting_labels(self._agent.name, start.library, deferred_calls(episode))
+            self._span.value = episode = replace(episode, metadata={**episode.metadata, **waits})
         return episode
 
 

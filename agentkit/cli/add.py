@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Collection, Sequence
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import click
 
@@ -19,7 +19,6 @@ from agentkit.cli.options import (
     Targets,
     argument,
     command,
-    option,
 )
 from agentkit.cli.output import (
     Output,
@@ -53,15 +52,13 @@ ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""
 
 _ALL = " (--json names all)"
-_LONGEST_SOURCE = 1_000_000
-"""Characters of the text of one composite."""
 
 
 @command(short_help="Add Python tools, or a composite.")
 def add(
     sources: Annotated[tuple[str, ...], argument("[MODULE:NAME|FILE.py[:NAME]]...")] = (),
     *,
-    composite: Annotated[TextIO | None, option(type=click.File(encoding="utf-8"))] = None,
+    composite: str | None = None,
     targets: Targets,
     on_conflict: OnConflict,
     reason: Reason,
@@ -86,15 +83,15 @@ def add(
       agentkit tools add --composite order_total.py --tools calculator.py
     """
     if composite is not None:
-        source = _source(composite)
+        source = read_content(composite).decode(errors="replace")
         code = load_tools(targets)
         trying = InsertPolicy(allow_revisions=on_conflict == "replace")
         with opened(store_url) as store:
             manager = manager_of(store, code, trying=trying, author=person())
-            outcome = manager.insert(source, reason=reason or f"compose {composite.name}")
+            outcome = manager.insert(source, reason=reason or f"compose {composite}")
         return Output(
             record=outcome.to_json(),
-            view=lambda: _print_outcome(outcome, source, composite.name),
+            view=lambda: _print_outcome(outcome, source, composite),
             failed=bool(outcome.failed),
         )
     sources = sources or targets  # those of the project
@@ -105,16 +102,6 @@ def add(
         why = reason or f"add {' '.join(sources)}"
         plan, version = _import_definitions(store, definitions, on_conflict, why)
     return _imported(plan, version)
-
-
-def _source(file: TextIO) -> str:
-    try:
-        source = file.read(_LONGEST_SOURCE + 1)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file.name}: not UTF-8 text ({error})") from error
-    if len(source) > _LONGEST_SOURCE:
-        raise UsageError(f"{file.name}: more than {_LONGEST_SOURCE:,} characters")
-    return source
 
 
 def _print_outcome(outcome: CheckResult, source: str, file: str) -> None:

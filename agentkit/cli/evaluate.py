@@ -275,10 +275,8 @@ def _selected(benchmark: Benchmark, what: EvalOptions) -> Benchmark:
     """The tasks of the categories that are named, or a sample of them."""
     categories = sorted({task.category for task in benchmark.tasks})
     if absent := [one for one in what.category if one not in categories]:
-        raise UsageError(
-            f"{benchmark.name} has no category {', '.join(map(repr, absent))}; "
-            f"it has {', '.join(categories)}"
-        )
+        words = f"no category {absent[0]!r}; it has {', '.join(categories)}"
+        raise UsageError(f"{benchmark.name} has {words}")
     chosen = what.category or categories
     tasks = tuple(task for task in benchmark.tasks if task.category in chosen)
     if what.sample is not None:
@@ -314,10 +312,8 @@ def _with_digest(target: str) -> str:
 def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
     report = summarise(episodes_of_run(store, run))
     if not report.results:
-        raise UsageError(
-            f"{store_url} holds no finished task of a run {run!r}; runs are the labels 'run' of "
-            "'agentkit episodes list --json'"
-        )
+        words = "runs are the labels 'run' of 'agentkit episodes list --json'"
+        raise UsageError(f"{store_url} holds no finished task of a run {run!r}; {words}")
     return report
 
 

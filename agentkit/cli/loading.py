@@ -65,10 +65,8 @@ def _load(target: str) -> list[Tool]:
     if not attribute:
         found = [value for value in vars(module).values() if isinstance(value, Tool)]
         if not found:
-            raise UsageError(
-                f"{target}: no tools at the top level of {place}; decorate functions with "
-                f"@tool, or name one function: {place}:function"
-            )
+            words = f"decorate functions with @tool, or name one function: {place}:function"
+            raise UsageError(f"{target}: no tools at the top level of {place}; {words}")
         _check_hidden(module, [tool.name for tool in found])
         return found
     value: object = module
@@ -103,10 +101,8 @@ def _as_tools(value: object, target: str) -> list[Tool]:
         return [as_tool(value)]
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [tool for entry in value for tool in _as_tools(entry, target)]
-    raise UsageError(
-        f"{target} is of type {type(value).__name__}; "
-        "give a tool, a function, a library, or a list of these"
-    )
+    words = "give a tool, a function, a library, or a list of these"
+    raise UsageError(f"{target} is of type {type(value).__name__}; {words}")
 
 
 def read_content(name: str) -> bytes:

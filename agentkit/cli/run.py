@@ -142,10 +142,8 @@ def make_agent(
     report_binding(agent.binding)
     hidden = len(agent.binding.without_code)
     if hidden and not options.catalogue:
-        say(
-            f"not offered: {plural(hidden, 'library tool')} without code; load code with --tools, "
-            "or offer all with --catalogue"
-        )
+        words = "without code; load code with --tools, or offer all with --catalogue"
+        say(f"not offered: {plural(hidden, 'library tool')} {words}")
     return agent
 
 

@@ -38,10 +38,8 @@ def opened(url: str) -> Iterator[Store]:
     path = file_of(url)
     if path is not None and path.parent.name == FOLDER:
         if (stray := first_stray(path.parent)) is not None:
-            raise StoreError(
-                f"{stray[0]} is {stray[1]}, and agentkit does not write outside of {path.parent}. "
-                "Nothing was changed; delete it, or name the place that it leads to with --store"
-            )
+            words = f"and agentkit does not write outside of {path.parent}; delete it"
+            raise StoreError(f"{stray[0]} is {stray[1]}, {words}")
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700)
             (path.parent / ".gitignore").write_text("*\n")
@@ -58,9 +56,8 @@ def opened_to_read(url: str) -> Iterator[Store]:
     """
     if not is_there(url):
         raise StoreLookupError(
-            f"there is no store at {url} yet; start in your project's folder, name another store "
-            "with --store, or make one with agentkit eval, agentkit tools add or agentkit tools "
-            "import FILE"
+            f"there is no store at {url} yet; start in your project's folder, name another with "
+            "--store, or make one with 'agentkit tools add' or 'agentkit tools import FILE'"
         )
     with opened(url) as store:
         yield store
@@ -138,10 +135,8 @@ def retriever_of(store: Store) -> Retriever | None:
         return project.retriever
     file = vectors_file(digests[-1])
     if not file.is_file():
-        raise UsageError(
-            f"the promoted word vectors are not at {file}; copy them there from where they were "
-            "trained, or take them back with 'agentkit rollback --vectors'"
-        )
+        words = "copy them there, or take them back with 'agentkit rollback --vectors'"
+        raise UsageError(f"the promoted word vectors are not at {file}; {words}")
     return default_retriever(vectors=file, **project.promoted)
 
 

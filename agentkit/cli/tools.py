@@ -41,7 +41,6 @@ from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Hit, Retrieval
-from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import rule_sentence
@@ -400,8 +399,5 @@ def _print_stages(found: Retrieval) -> None:
 def _nothing_found(found: Retrieval, library: Library) -> str:
     if not library:
         return "The library is empty; fill it with 'agentkit tools import FILE' or 'tools add'."
-    why = f"No tool has: {', '.join(found.unmatched)}" if found.unmatched else ""
-    if not terms(found.query):
-        why = "The query has no words to search for."
-    tools = plural(len(library), "tool")
-    return f"Nothing in library version {library.version} ({tools}) matches. {why}".rstrip()
+    words = f" No tool has: {', '.join(found.unmatched)}" if found.unmatched else ""
+    return f"None of {plural(len(library), 'tool')} in version {library.version} matches.{words}"

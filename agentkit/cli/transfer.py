@@ -240,14 +240,9 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
         print_table([fold("tool"), "came", fold("why"), "proposal"], rows)
     if report.of("refused"):
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
-    held = report.of("held")
-    is_written = any(tool.proposal_id for tool in held)
-    again = "; or import again with" if is_written else "import with"
-    if any(not tool.failed for tool in held):
-        first = "'agentkit review approve ID' lets in what waits"
-        say(f"{first if is_written else ''}{again} --approve TOOL")
-    if is_written and any(tool.failed for tool in held):
-        say("'agentkit review show ID' tells what speaks against a tool")
+    if report.of("held"):
+        say("'agentkit review show ID' tells why a tool waits; 'agentkit review approve ID', or an")
+        say("import with --approve TOOL, lets it in")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:

@@ -101,25 +101,14 @@ def _fitting(
 
 def _difference(held: Signature, code: Signature) -> str:
     """Describe what changed in a contract."""
-    gone = [name for name in held.properties if name not in code.properties]
-    come = [name for name in code.properties if name not in held.properties]
-    changed = [
-        name
-        for name, schema in code.properties.items()
-        if name in held.properties and held.properties[name] != schema
-    ]
-    parts = [
-        f"{what} {', '.join(names)}"
-        for what, names in (("adds", come), ("drops", gone), ("changes", changed))
-        if names
-    ]
-    if set(held.required) ^ set(code.required):
-        parts.append("requires other parameters")
-    if held.result != code.result:
-        parts.append("returns something else")
-    if held.effects != code.effects:
-        parts.append("declares other effects")
-    return f"the code {' and '.join(parts) or 'has another schema'}"
+    before, after = held.properties, code.properties
+    names = {
+        "adds": [name for name in after if name not in before],
+        "drops": [name for name in before if name not in after],
+        "changes": [name for name in after if name in before and after[name] != before[name]],
+    }
+    parts = [f"{what} {', '.join(some)}" for what, some in names.items() if some]
+    return f"the code {' and '.join(parts) or 'has another contract'}"
 
 
 _FROM_CODE = frozenset({"register", "bind", "import"})

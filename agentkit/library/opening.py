@@ -72,17 +72,13 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         return _open_built_in("sqlite", path)
     scheme, colon, rest = url.partition(":")
     if not scheme or not colon:
-        raise UsageError(
-            f"{url!r} is not the URL of a store; write memory:, sqlite:///library.db, or a path "
-            f"that ends in {', '.join(sorted(_FILE_SUFFIXES))}"
-        )
+        words = f"or a path that ends in {', '.join(sorted(_FILE_SUFFIXES))}"
+        raise UsageError(f"{url!r} is no store's URL; write memory:, sqlite:///a.db, {words}")
     match scheme.lower():
         case "memory":
             if rest.strip("/"):
-                raise UsageError(
-                    f"a memory store has no name, each memory: is a new one; got {url!r}. "
-                    "Pass the store object around to share it, or use sqlite:///"
-                )
+                words = "pass the store object around to share it, or use sqlite:///"
+                raise UsageError(f"each memory: is a new one and has no name, got {url!r}; {words}")
             return _open_built_in("memory")
         case "sqlite":
             raise UsageError(
@@ -156,9 +152,8 @@ def folder_of(url: str) -> Path | None:
         return None
     path = place.removeprefix("//")
     if not path or "?" in path:
-        raise UsageError(
-            f"{url!r} is not the URL of a directory store; write dir:library or dir:/data/library"
-        )
+        words = "write dir:library or dir:/data/library"
+        raise UsageError(f"{url!r} is not the URL of a directory store; {words}")
     return Path(path).expanduser()
 
 
@@ -195,16 +190,12 @@ def _open_with(plugin: EntryPoint, url: str) -> Store:
     try:
         opener = plugin.load()
     except (ImportError, AttributeError) as error:
-        raise StoreError(
-            f"the plugin {plugin.value} for {plugin.name!r} cannot be loaded "
-            f"({type(error).__name__}: {error}); install it again with its dependencies"
-        ) from error
+        words = f"cannot be loaded ({type(error).__name__}: {error}); install it again"
+        raise StoreError(f"the plugin {plugin.value} for {plugin.name!r} {words}") from error
     store = opener(url)
     if not isinstance(store, Store):
-        raise StoreError(
-            f"the plugin {plugin.value} for {plugin.name!r} returned a {type(store).__name__}, "
-            "which is not an agentkit.library.Store: it lacks some of its methods"
-        )
+        words = f"returned a {type(store).__name__}, which lacks some methods of a Store"
+        raise StoreError(f"the plugin {plugin.value} for {plugin.name!r} {words}")
     return store
 
 

@@ -1,7 +1,6 @@
 """Running commands as a user does, against a store of the test's own."""
 
 import json
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -64,17 +63,9 @@ def answer(at, one):
 
 
 @pytest.fixture
-def script(tmp_path, monkeypatch):
+def script(tmp_path, monkeypatch, plug_in):
     """A model plugin, found through its entry point, whose answers a test writes down."""
-    folder = tmp_path / "plugins"
-    info = folder / "agentkit_script-1.0.dist-info"
-    info.mkdir(parents=True)
-    (folder / "agentkit_script.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-script\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[agentkit.models]\nscript = agentkit_script:open_script\n"
-    )
-    monkeypatch.syspath_prepend(str(folder))
+    plug_in("agentkit_script", PLUGIN, "[agentkit.models]\nscript = agentkit_script:open_script\n")
     answers = tmp_path / "answers.json"
     monkeypatch.setenv("AGENTKIT_TEST_SCRIPT", str(answers))
 
@@ -82,8 +73,7 @@ def script(tmp_path, monkeypatch):
         answers.write_text(json.dumps(script))
 
     write()
-    yield write
-    sys.modules.pop("agentkit_script", None)
+    return write
 
 
 @pytest.fixture

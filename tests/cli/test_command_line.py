@@ -342,17 +342,12 @@ def open_slow(name):
 
 
 @pytest.fixture
-def environment(tmp_path, store_url):
+def environment(tmp_path, store_url, plug_in):
     """A process environment with a model plugin that never answers."""
-    folder = tmp_path / "plugins"
-    info = folder / "agentkit_slow-1.0.dist-info"
-    info.mkdir(parents=True)
-    (folder / "agentkit_slow.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-slow\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[agentkit.models]\nslow = agentkit_slow:open_slow\n")
+    entry = "[agentkit.models]\nslow = agentkit_slow:open_slow\n"
     return {
         **os.environ,
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": str(plug_in("agentkit_slow", PLUGIN, entry)),
         "AGENTKIT_STORE": store_url,
         "AGENTKIT_TEST_STARTED": str(tmp_path / "started"),
     }
@@ -442,29 +437,23 @@ MODULES = {
 
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Installs a distribution that registers commands; gives the folder."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    for name, text in MODULES.items():
-        (folder / f"{name}_words.py").write_text(text)
-    monkeypatch.syspath_prepend(str(folder))
+def install(plug_in):
+    """Installs the modules, with an entry point of one."""
 
-    def register(name, *entries):
-        info = folder / f"{name}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = "\n".join(("[agentkit.commands]", *entries))
-        (info / "entry_points.txt").write_text(f"{lines}\n")
+    def register(entry):
+        for name, text in MODULES.items():
+            plug_in(
+                f"{name}_words",
+                text,
+                f"[agentkit.commands]\n{entry}\n" if name == "brought" else "",
+            )
 
-    yield register
-    for name in MODULES:
-        sys.modules.pop(f"{name}_words", None)
+    return register
 
 
 def test_a_plugin_brings_a_command(invoke, install):
     """It stands on the help page by its place, without being imported, and runs when typed."""
-    install("brought", "shout = brought_words:shout")
+    install("shout = brought_words:shout")
     page = invoke("--help").stdout
     assert "Commands of plugins:" in page
     assert "shout" in page.partition("Commands of plugins:")[2]
@@ -481,7 +470,7 @@ def test_a_plugin_brings_a_command(invoke, install):
 )
 def test_a_broken_plugin_is_one_line(invoke, install, entry, said):
     """What is wrong is said when the command is typed; the help page and others still work."""
-    install("broken", entry)
+    install(entry)
     result = invoke("shout")
     assert result.exit_code == 1
     assert said in result.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import replace
 from itertools import combinations
 
@@ -428,18 +427,9 @@ def open_reader(name):
 
 
 @pytest.fixture
-def reader(invoke, tmp_path, monkeypatch):
+def reader(invoke, plug_in):
     """The double as a plugin."""
-    info = tmp_path / "plugins" / "agentkit_reader-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "agentkit_reader.py").write_text(READER)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-reader\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[agentkit.models]\nreader = agentkit_reader:open_reader\n"
-    )
-    monkeypatch.syspath_prepend(str(info.parent))
-    yield
-    sys.modules.pop("agentkit_reader", None)
+    plug_in("agentkit_reader", READER, "[agentkit.models]\nreader = agentkit_reader:open_reader\n")
 
 
 @pytest.mark.usefixtures("reader")

@@ -600,14 +600,9 @@ def install(name, progress):
 """
 
 
-def test_weights_are_installed_and_listed(play, as_json, tmp_path, monkeypatch):
+def test_weights_are_installed_and_listed(play, as_json, tmp_path, plug_in):
     """Install prints the path, and the list says what is there."""
-    info = tmp_path / "site" / "tiny_weights-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "tiny_weights.py").write_text(WEIGHTS)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[agentkit.weights]\na-tiny = tiny_weights\n")
-    monkeypatch.syspath_prepend(str(info.parent))
+    plug_in("tiny_weights", WEIGHTS, "[agentkit.weights]\na-tiny = tiny_weights\n")
     path = str(tmp_path / "cache" / "tiny.gguf")
     assert {row["name"]: row["path"] for row in as_json("models")}["tiny"] is None
     play(

@@ -233,10 +233,10 @@ def _text(message: dict) -> str:
 
 
 def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -> None:
-    """Ask for ``/healthz`` 20 times a second, and for the rest of what a server says of itself.
+    """Ask for ``/healthz`` 20 times a second, and for ``/readyz`` less often.
 
-    What was heard becomes lines of ``to``: the path, when, how long it took, the status, the
-    server's processor time meanwhile, and how long it could have run but had no core.
+    What was heard becomes lines of ``to``: the path, when, how long it took, the status, and how
+    long a thread of the server could have run but had no core: it may have held what others needed.
     """
     with suppress(OSError):
         os.nice(-10)  # what is measured is the server, and not who measures
@@ -245,12 +245,12 @@ def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -
 
         def ask(path: str, every: float) -> None:
             while not stop.value:
-                began, before = time.time(), Processor.of(pid.value)
-                status, body = asked(url, path)
-                seconds, after = time.time() - began, Processor.of(pid.value)
+                began, before = time.time(), waits(pid.value)
+                status, _ = asked(url, path)
+                seconds, after = time.time() - began, waits(pid.value)
                 found = {"path": path, "began": began, "seconds": seconds, "status": status}
-                found |= {"cpu": after.used - before.used, "no_core": after.waited_since(before)}
-                found["body"] = "" if status == 200 else body[:200]
+                grown = (at - before.get(thread, 0.0) for thread, at in after.items())
+                found["no_core"] = max(grown, default=0.0)
                 with lock:
                     file.write(json.dumps(found) + "\n")
                 time.sleep(max(0.0, every - seconds))
@@ -258,7 +258,6 @@ def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -
         asking = [
             threading.Thread(target=ask, args=("/healthz", 0.05)),
             threading.Thread(target=ask, args=("/readyz", 0.2)),
-            threading.Thread(target=ask, args=("/metrics", 1.0)),
         ]
         for thread in asking:
             thread.start()
@@ -279,33 +278,10 @@ def asked(url: str, path: str) -> tuple[int, str]:
         connection.close()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Processor:
-    """What a process had of the processor until now, where the system says so (Linux).
-
-    Attributes:
-        used: Seconds that it ran.
-        waited: Seconds that each thread could have run but had no core.
-    """
-
-    used: float
-    waited: Mapping[str, float]
-
-    @classmethod
-    def of(cls, pid: int) -> Processor:
-        """That of a process; nothing for one that is gone."""
-        used, waited = 0.0, {}
-        for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            with suppress(OSError):
-                waited[path.parent.name] = int(path.read_text(encoding="ascii").split()[1]) / 1e9
+def waits(pid: int) -> dict[str, float]:
+    """For how long each thread of a process could have run but had no core, where Linux says so."""
+    found = {}
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with suppress(OSError):
-            fields = (
-                Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            )
-            used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return cls(used=used, waited=waited)
-
-    def waited_since(self, earlier: Processor) -> float:
-        """The longest that one thread waited: it may have held what the others needed."""
-        waits = (after - earlier.waited.get(name, 0.0) for name, after in self.waited.items())
-        return max(waits, default=0.0)
+            found[path.parent.name] = int(path.read_text(encoding="ascii").split()[1]) / 1e9
+    return found

@@ -402,7 +402,3 @@ class Watched:
                     holds=yes == 0,
                     found=f"{yes} of {len(asked)} said yes, {grace:g} s after it began or later",
                 )
-
-
-def _in(phase: Phase, at: float) -> bool:
-    return phase.began <= at < phase.ended

@@ -70,17 +70,11 @@ OLD, NEW = "outcome must be one of", "Ticket 7001 is closed: resolved."
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, monkeypatch, plug_in):
     """A project whose evaluation has failed, and the plugins of model and store."""
-    info = tmp_path / "plugins" / "agentkit_deadly-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "agentkit_deadly.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-deadly\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[agentkit.models]\nclerk = agentkit_deadly:open_clerk\n"
-        "[agentkit.stores]\ndeadly = agentkit_deadly:open_deadly\n"
-    )
-    monkeypatch.syspath_prepend(str(info.parent))
+    entries = "[agentkit.models]\nclerk = agentkit_deadly:open_clerk\n"
+    entries += "[agentkit.stores]\ndeadly = agentkit_deadly:open_deadly\n"
+    plug_in("agentkit_deadly", PLUGIN, entries)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     for name in ("AGENTKIT_STORE", "AGENTKIT_MODEL"):
         monkeypatch.delenv(name, raising=False)
@@ -89,8 +83,7 @@ def project(tmp_path, monkeypatch):
     typed("init", "first", "--model", "clerk:a")
     monkeypatch.chdir(folder)
     typed("eval")
-    yield folder
-    sys.modules.pop("agentkit_deadly", None)
+    return folder
 
 
 def typed(*words):

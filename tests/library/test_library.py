@@ -490,36 +490,18 @@ def not_a_store(url):
 """
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Installs a distribution that has one module and the given entry points."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def install(distribution: str, **entry_points: str) -> None:
-        (tmp_path / "shelf_store.py").write_text(MODULE)
-        folder = tmp_path / f"{distribution}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
-        )
-        lines = [f"{name} = {value}" for name, value in entry_points.items()]
-        (folder / "entry_points.txt").write_text("\n".join(["[agentkit.stores]", *lines]))
-
-    return install
-
-
-def test_a_plugin_answers_for_its_scheme(install):
+def test_a_plugin_answers_for_its_scheme(plug_in):
     """The callable behind the entry point gets the whole URL, and its store is returned."""
-    install("shelf", shelf="shelf_store:Shelf")
+    plug_in("shelf_store", MODULE, "[agentkit.stores]\nshelf = shelf_store:Shelf\n")
     store = open_store("shelf://upper/left?x=1")
     assert isinstance(store, MemoryStore)
     assert store.url == "shelf://upper/left?x=1"
 
 
 @pytest.mark.parametrize("value", ["missing_module:Shelf", "shelf_store:Missing"])
-def test_a_broken_plugin_is_named(install, value):
+def test_a_broken_plugin_is_named(plug_in, value):
     """A plugin that cannot be imported raises with its name, not with an import error alone."""
-    install("shelf", shelf=value)
+    plug_in("shelf_store", MODULE, f"[agentkit.stores]\nshelf = {value}\n")
     with pytest.raises(StoreError, match=value) as caught:
         open_store("shelf:")
     assert isinstance(caught.value.__cause__, ImportError | AttributeError)

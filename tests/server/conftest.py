@@ -231,16 +231,10 @@ MAIN = "from agentkit.cli.main import main; main()"
 
 
 @pytest.fixture
-def plugin(tmp_path):
+def plugin(plug_in):
     """A folder for PYTHONPATH with a model named ``sleepy:``."""
-    info = tmp_path / "plugins" / "agentkit_sleepy-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "agentkit_sleepy.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-sleepy\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[agentkit.models]\nsleepy = agentkit_sleepy:open_sleepy\n"
-    )
-    return info.parent
+    entry = "[agentkit.models]\nsleepy = agentkit_sleepy:open_sleepy\n"
+    return plug_in("agentkit_sleepy", PLUGIN, entry)
 
 
 @pytest.fixture

@@ -197,14 +197,10 @@ MAIN = "from agentkit.cli.main import main; main()"
 
 
 @pytest.fixture
-def bank(tmp_path, monkeypatch):
+def bank(tmp_path, monkeypatch, plug_in):
     """A folder with the bank's tool and a model that reads the schema; gives the store's URL."""
     (tmp_path / "bank.py").write_text(BANK)
-    info = tmp_path / "plugins" / "agentkit_clerk-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "agentkit_clerk.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-clerk\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[agentkit.models]\nclerk = agentkit_clerk:open_clerk\n")
+    plug_in("agentkit_clerk", PLUGIN, "[agentkit.models]\nclerk = agentkit_clerk:open_clerk\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     return f"sqlite:///{tmp_path / 'library.db'}"

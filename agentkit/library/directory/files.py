@@ -251,15 +251,10 @@ class HandEdit:
     @property
     def summary(self) -> str:
         """Describe the hand edit."""
+        words = "was edited by hand" if self.after else "was deleted by hand"
         if self.faults:
-            words = f"was edited by hand and cannot be taken: {'; '.join(self.faults)}"
-        elif self.is_deletion:
-            words = "was deleted by hand"
-        else:
-            words = "was made by hand" if self.before is None else "was changed by hand"
-        if self.is_conflict and self.newest is not None and self.before is not None:
-            words += "; the library changed the tool meanwhile"
-        return words
+            words = f"cannot be taken: {'; '.join(self.faults)}"
+        return f"{words}; the library changed the tool meanwhile" if self.is_conflict else words
 
     @property
     def is_conflict(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -27,8 +26,6 @@ from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.schema import bring_up_to_date, foreign_parts, our_parts
 from agentkit.library.store import EpisodeFilter, EpisodeVolume, LibraryChange, StoreFault
 from agentkit.tools.definition import ToolDefinition
-
-logger = logging.getLogger(__name__)
 
 _MADE_BY = "SELECT version FROM versions WHERE proposal_id = ?"
 

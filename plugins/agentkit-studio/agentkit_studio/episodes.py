@@ -12,16 +12,15 @@ from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Diagnosis, Episode, Turn
 from agentkit.episodes.labels import VIEW_OF, is_extra_record, is_late_verdict
-from agentkit.errors import StoreLookupError
 from agentkit.evaluation.results.texts import LABELS, label_name
 from agentkit.evolution.learning import feedback_on
-from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter
 from agentkit_studio.pages import Asked, NotThereError, Page, Place, whole
 
 _PAGE = 50
-_SECONDS = 0.1
-"""How long one page looks for episodes that match; the next page goes on from there."""
+_SECONDS, _AT_LEAST = 0.1, 100
+"""How long one page looks for episodes that match, and how many it looks at in any case; the next
+page goes on from there."""
 
 _COUNTING_SECONDS = 0.03
 """How long a page waits for verdicts that came later to be counted."""
@@ -135,7 +134,7 @@ def _found(asked: Asked, chosen: Mapping[str, str]) -> Found:
         looked_at += 1
         if not is_extra_record(one.metadata) and _matches(asked, one, chosen):
             episodes.append(one)
-        if len(episodes) == _PAGE or time.monotonic() > until:
+        if len(episodes) == _PAGE or (looked_at >= _AT_LEAST and time.monotonic() > until):
             return Found(episodes=episodes, last=one.episode_id, looked_at=looked_at)
     return Found(episodes=episodes, looked_at=looked_at)
 
@@ -167,7 +166,7 @@ def episode(asked: Asked) -> Page:
     one = episode_of(asked)
     said = verdicts_on(asked, one)
     judged = next((record.verdict for record in said if record.verdict), one.verdict)
-    library = _library(asked, one)
+    library = asked.studio.health.library(one.library_version)
     diagnosis = (one.diagnosis if judged is one.verdict else None) or diagnose(one, library, judged)
     again = (
         asked.studio.store.get(asked.query.get("replay", "")) if "replay" in asked.query else None
@@ -199,14 +198,6 @@ def _written(output: object) -> str:
     return output if isinstance(output, str) else json.dumps(output, default=repr)
 
 
-def _library(asked: Asked, one: Episode) -> Library:
-    """The library that an episode ran with; an empty one where its version is gone."""
-    try:
-        return asked.studio.store.load(one.library_version or None)
-    except StoreLookupError:
-        return Library()
-
-
 def episode_of(asked: Asked) -> Episode:
     """The episode that the address names."""
     which = asked.path["episode_id"]
@@ -220,11 +211,11 @@ def verdicts_on(asked: Asked, one: Episode) -> list[Episode]:
     """What users and persons said of an episode afterwards, the newest first."""
     asked.studio.health.update(_COUNTING_SECONDS)
     store, found = asked.studio.store, list(feedback_on(asked.studio.store, one.episode_id))
-    if one.session_id:
-        wanted = EpisodeFilter(session_id=one.session_id, limit=_MOST_OF_SESSION)
-        found += store.select(wanted)
-    latest = store.get(asked.studio.health.judged_by(one))
-    found += [latest] if latest is not None else []
+    known = asked.studio.health.judged_by(one)
+    if known is None and one.session_id:
+        found += store.select(EpisodeFilter(session_id=one.session_id, limit=_MOST_OF_SESSION))
+    elif known and (latest := store.get(known)) is not None:
+        found.append(latest)
     late = {
         record.episode_id: record
         for record in found

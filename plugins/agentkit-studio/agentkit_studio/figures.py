@@ -133,6 +133,8 @@ _HOPS = 3
 _MOST_COLUMNS = 12
 WIDTH, HEIGHT = 176, 30
 _GAP_X, _GAP_Y = 56, 12
+_ARC = 44
+"""How far a line that passes a column bends upwards, so that it is not behind a box."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,27 +187,28 @@ def graph_around(library: Library, name: str) -> Graph:
     for one in sorted(columns):
         rows.setdefault(columns[one] - first, []).append(one)
     tallest = max(map(len, rows.values()))
+    edges = [
+        (one, child) for one in columns for child in dag.children.get(one, ()) if child in columns
+    ]
+    room = 3 * _ARC / 4 if any(columns[child] - columns[one] > 1 for one, child in edges) else 1
     boxes = {
         one: Box(
             name=one,
             kind=_kind(library, one),
             x=column * (WIDTH + _GAP_X) + 1,
-            y=(tallest - len(names)) * (HEIGHT + _GAP_Y) / 2 + at * (HEIGHT + _GAP_Y) + 1,
+            y=(tallest - len(names)) * (HEIGHT + _GAP_Y) / 2 + at * (HEIGHT + _GAP_Y) + room,
         )
         for column, names in rows.items()
         for at, one in enumerate(names)
     }
-    lines = [
-        _line(boxes[one], boxes[child])
-        for one in boxes
-        for child in dag.children.get(one, ())
-        if child in boxes
-    ]
     return Graph(
         boxes=tuple(boxes.values()),
-        edges=tuple(lines),
+        edges=tuple(
+            _line(boxes[one], boxes[child], passes=columns[child] - columns[one] > 1)
+            for one, child in edges
+        ),
         width=(max(rows) + 1) * (WIDTH + _GAP_X) - _GAP_X + 2,
-        height=tallest * (HEIGHT + _GAP_Y) - _GAP_Y + 2,
+        height=tallest * (HEIGHT + _GAP_Y) - _GAP_Y + 1 + room,
         is_cut=is_cut,
     )
 
@@ -243,9 +246,10 @@ def _kind(library: Library, name: str) -> str:
     return "composite" if library[name].definition.is_composite else "code"
 
 
-def _line(one: Box, other: Box) -> str:
+def _line(one: Box, other: Box, *, passes: bool) -> str:
     x, y = one.x + WIDTH, one.y + HEIGHT / 2
     to_x, to_y = other.x, other.y + HEIGHT / 2
-    bend = max(24.0, (to_x - x) / 2)
-    curve = (x + bend, y, to_x - bend, to_y, to_x, to_y)
-    return f"M{x:.0f} {y:.0f}C{' '.join(f'{one:.0f}' for one in curve)}"
+    bend = min(80.0, max(24.0, (to_x - x) / 2))
+    up = _ARC if passes else 0
+    curve = (x + bend, y - up, to_x - bend, to_y - up, to_x, to_y)
+    return f"M{x:.0f} {y:.0f}C{' '.join(f'{at:.0f}' for at in curve)}"

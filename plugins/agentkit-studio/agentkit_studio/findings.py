@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from agentkit.evaluation.doctor.catalogue import KINDS, Finding, Kind
+from agentkit.evaluation.doctor.catalogue import KINDS
 from agentkit.evaluation.doctor.schemas import markup
 from agentkit.evolution.proposal import Proposal
 from agentkit.tools.definition import ToolDefinition
@@ -16,7 +16,7 @@ from agentkit_studio.health_fold import MANY_TOOLS
 from agentkit_studio.inbox import author, typed_reason
 from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place
 
-_PAGE, _FEW = 50, 3
+_FEW = 3
 _LONGEST_TEXT = 10_000
 SUMMARY = "summary"
 
@@ -24,21 +24,17 @@ SUMMARY = "summary"
 def listed(asked: Asked) -> Page:
     """All findings of a kind, the worst kinds first."""
     library = asked.studio.manager.refresh()
-    checkup = asked.studio.examination.of(library)
-    groups = [] if checkup is None else list(checkup.grouped())
+    examined = asked.studio.examination.of(library)
     chosen = asked.query.get("kind", "")
     if chosen and chosen not in KINDS:
         raise NotThereError(f"There is no finding {chosen[:60]!r}.")
-    shown: list[tuple[Kind, int, Sequence[Finding]]] = [
-        (kind, len(found), found[: _PAGE if chosen else _FEW])
-        for kind, found in groups
-        if chosen in {"", kind.code}
-    ]
     values = {
-        "groups": shown,
-        "is_done": checkup is not None,
-        "count": len(library),
-        "tokens": 0 if checkup is None else checkup.tokens,
+        "groups": [
+            (kind, count, found if chosen else found[:_FEW])
+            for kind, count, found in (() if examined is None else examined.kinds)
+            if chosen in {"", kind.code}
+        ],
+        "examined": examined,
         "chosen": chosen,
         "can_mend": can_mend,
         "is_large": len(library) > MANY_TOOLS,

@@ -8,9 +8,11 @@ doctor finds in the newest library.
 from __future__ import annotations
 
 import random
+import sys
 import threading
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import median
@@ -22,7 +24,6 @@ from agentkit.episodes import Episode, Verdict
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
-    SHADOW_OF,
     VIEW_OF,
     is_extra_record,
     is_imported,
@@ -30,8 +31,9 @@ from agentkit.episodes.labels import (
 )
 from agentkit.errors import StoreLookupError
 from agentkit.evaluation.doctor import Catalogue, examine
-from agentkit.evaluation.doctor.catalogue import KINDS
-from agentkit.evaluation.doctor.checks import Checkup
+from agentkit.evaluation.doctor.catalogue import KINDS, Finding, Kind
+from agentkit.evolution.compare import canary_scores
+from agentkit.evolution.gates import ArmScore
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.metrics.statistics import wilson_interval
@@ -39,16 +41,24 @@ from agentkit.metrics.statistics import wilson_interval
 _SAMPLE = 500
 """Run times that are kept of each group, drawn evenly, for its median."""
 
+_UNINTERRUPTED, _STRETCH, _LONGEST_PAUSE = 500, 20, 1.0
+"""Episodes that are counted at once, those between two looks whether somebody waits, and how many
+seconds a look may take."""
+
 _MOST_REMEMBERED = 50_000
 """Episodes whose verdict can still come later."""
 
-_MOST_TRIALS = 20_000
-"""Records of one canary that are kept for the picture of its evidence."""
+_MOST_TRIALS, _MOST_CANARIES = 50_000, 4
+"""Judged records of one canary that are kept for the picture of its evidence, and canaries."""
 
 MANY_TOOLS = 1_000
-"""From so many tools on, pairs that retrieval confuses are not looked for: each takes a search."""
+"""From so many tools on, pairs that are alike or confused are not looked for here: that takes a
+search for each tool, and the memory of an index."""
 
-_SEARCHING = {"not_found", "confused"}
+MOST_FINDINGS = 50
+"""Findings of a kind that are kept."""
+
+_SEARCHING = {"not_found", "confused", "duplicate", "near_duplicate", "siblings"}
 
 _MOST_TOOLS = 20_000
 """Names of tools whose calls are counted; models make names up."""
@@ -164,23 +174,24 @@ class HealthFold:
 
     Args:
         store: Where the episodes are.
+        is_busy: Whether somebody waits for a page; a long count lets them go first.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, is_busy: Callable[[], bool] = lambda: False) -> None:
+        self._store, self._is_busy = store, is_busy
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._chance = random.Random(0)  # noqa: S311 - which run times are kept
         self._newest = ""
         self._late: dict[str, tuple[Verdict, str]] = {}
         self._known: dict[str, Known] = {}
-        self._library = lru_cache(maxsize=4)(self._load)
+        self.library = lru_cache(maxsize=4)(self._load)
         self.counted = 0
         self.versions: dict[int, Group] = defaultdict(Group)
         self.days: dict[str, Group] = defaultdict(Group)
         self.arms: dict[tuple[str, str], Group] = defaultdict(Group)
         self.tools: dict[str, dict[int, list[int]]] = {}
-        self.trials: dict[str, list[Episode]] = defaultdict(list)
+        self._trials: dict[str, list[tuple[str, str, ArmScore]]] = {}
 
     @property
     def is_working(self) -> bool:
@@ -208,10 +219,13 @@ class HealthFold:
         known = self._known.get(episode.episode_id)
         return self._label(episode, episode.verdict) if known is None else known.label
 
-    def judged_by(self, episode: Episode) -> str:
-        """Id of the record that holds the latest verdict beside an episode; empty for none."""
+    def judged_by(self, episode: Episode) -> str | None:
+        """Id of the record that holds the latest verdict beside an episode.
+
+        Empty for none, None where the episode was not counted, or what came since was not.
+        """
         known = self._known.get(episode.episode_id)
-        return "" if known is None else known.by
+        return None if known is None or self.is_working else known.by
 
     def calls_of(self, tool: str, since: int, until: int | None = None) -> tuple[int, int]:
         """Calls of a tool in runs with some library versions, and how many of them failed.
@@ -229,20 +243,42 @@ class HealthFold:
             ]
         return sum(one[0] for one in found), sum(one[1] for one in found)
 
-    def trials_of(self, experiment: str) -> Sequence[Episode]:
-        """The judged runs of a canary, without their turns, in any order."""
+    def scores_of(self, experiment: str) -> Sequence[ArmScore]:
+        """How the sessions of a canary went, as its gate takes them: the first record of each."""
         with self._lock:
-            return list(self.trials.get(experiment, ()))
+            found = sorted(self._trials.get(experiment, ()), key=lambda one: one[:2])
+        first: dict[str, ArmScore] = {}
+        for _, _, score in found:
+            first.setdefault(score.session, score)
+        return list(first.values())
+
+    def _try(self, one: Episode) -> None:
+        """Keep how a record of a canary went; of many canaries the oldest go."""
+        experiment = one.metadata.get(EXPERIMENT, "")
+        kept = self._trials.get(experiment)
+        if kept is None and len(self._trials) >= _MOST_CANARIES:
+            oldest = min(self._trials, key=lambda name: max(pair[1] for pair in self._trials[name]))
+            if max(pair[1] for pair in self._trials[oldest]) > one.episode_id:
+                return
+            del self._trials[oldest]
+        if kept is not None and len(kept) >= _MOST_TRIALS:
+            return
+        for score in canary_scores([one], experiment):
+            row = (one.started_at, one.episode_id, score)
+            self._trials.setdefault(experiment, []).append(row)
 
     def _load(self, version: int) -> Library:
+        """The library of a version, for diagnoses; an empty one where it is gone."""
         try:
             return self._store.load(version or None)
-        except StoreLookupError:  # its version is gone, and its episodes are still there
+        except StoreLookupError:
             return Library()
 
     def _work(self) -> None:
         newest = ""
-        for one in self._store.select():
+        for number, one in enumerate(self._store.select()):
+            if number >= _UNINTERRUPTED and number % _STRETCH == 0:
+                self._let_others_first()
             newest = newest or one.episode_id
             if one.episode_id <= self._newest:
                 break
@@ -250,6 +286,11 @@ class HealthFold:
             with self._lock:
                 self._take(one, label)
         self._newest = newest or self._newest
+
+    def _let_others_first(self) -> None:
+        until = time.monotonic() + _LONGEST_PAUSE
+        while self._is_busy() and time.monotonic() < until:
+            time.sleep(0.005)
 
     def _label(self, one: Episode, verdict: Verdict | None) -> str:
         """What went wrong with a run, as its diagnosis says; empty for nothing."""
@@ -259,16 +300,14 @@ class HealthFold:
         if not is_wrong and not any(result.status == "failed" for result in one.results):
             return ""
         found = one.diagnosis if verdict is one.verdict else None
-        label = (found or diagnose(one, self._library(one.library_version), verdict)).label
+        label = (found or diagnose(one, self.library(one.library_version), verdict)).label
         return "" if label in NOT_FAILURES else label
 
     def _take(self, one: Episode, label: str) -> None:
         if is_imported(one.metadata):
             return
-        experiment = one.metadata.get(EXPERIMENT, "")
-        is_trial = experiment and SHADOW_OF not in one.metadata
-        if is_trial and len(self.trials[experiment]) < _MOST_TRIALS:
-            self.trials[experiment].append(replace(one, turns=(), request="", output=None))
+        if one.metadata.get(EXPERIMENT):
+            self._try(one)
         if is_late_verdict(one):
             if one.verdict is not None:
                 self._later(one.metadata[VIEW_OF], one.verdict, one.episode_id)
@@ -279,7 +318,11 @@ class HealthFold:
         verdict, by = self._late.pop(one.episode_id, (one.verdict, ""))
         passed = None if verdict is None or verdict.fault is not None else verdict.passed
         known = Known(
-            version=one.library_version, day=one.started_at[:10], passed=passed, by=by, label=label
+            version=one.library_version,
+            day=sys.intern(one.started_at[:10]),
+            passed=passed,
+            by=by,
+            label=label,
         )
         for group in self._groups(known, one.metadata):
             group.add(one, self._chance)
@@ -340,28 +383,48 @@ class HealthFold:
             }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examined:
+    """What the doctor found in a library.
+
+    Attributes:
+        tools: How many there are.
+        tokens: Prompt tokens of all of them.
+        kinds: Each kind of finding, the worst first, how many there are, and the first of them.
+    """
+
+    tools: int
+    tokens: int
+    kinds: tuple[tuple[Kind, int, tuple[Finding, ...]], ...]
+
+
 class Examination:
     """The doctor's findings in a library, made in a thread and kept for its version."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
-        self._version = -1
-        self.checkup: Checkup | None = None
+        self._found: tuple[int, Examined] | None = None
 
-    def of(self, library: Library, wait: float = 0.1) -> Checkup | None:
+    def of(self, library: Library, wait: float = 0.1) -> Examined | None:
         """The findings; None while they are being made."""
-        is_working = self._thread is not None and self._thread.is_alive()
-        if self._version != library.version and not is_working:
-            self.checkup = None
+        if self._thread is None and (self._found is None or self._found[0] != library.version):
             self._thread = threading.Thread(
                 target=self._examine, args=(library,), name="studio-doctor", daemon=True
             )
             self._thread.start()
-        if self._thread is not None:
-            self._thread.join(wait)
-        return self.checkup
+        if (thread := self._thread) is not None:
+            thread.join(wait)
+        known = self._found
+        return known[1] if known is not None and known[0] == library.version else None
 
     def _examine(self, library: Library) -> None:
-        codes = [one for one in KINDS if len(library) <= MANY_TOOLS or one not in _SEARCHING]
-        self.checkup = examine(Catalogue.of(library.definitions), codes=codes)
-        self._version = library.version
+        try:
+            codes = [one for one in KINDS if len(library) <= MANY_TOOLS or one not in _SEARCHING]
+            checkup = examine(Catalogue.of(library.definitions), codes=codes)
+            kinds = tuple(
+                (kind, len(found), found[:MOST_FINDINGS]) for kind, found in checkup.grouped()
+            )
+            found = Examined(tools=len(library), tokens=checkup.tokens, kinds=kinds)
+            self._found = library.version, found
+        finally:
+            self._thread = None

@@ -176,7 +176,7 @@ def test_a_check_tells_of_edits(workshop):
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
     workshop.edit("pong", "summary:", "sumary:")
     ping, pong = workshop.store.check()
-    assert (ping.place, ping.is_note, "changed by hand" in ping.message) == ("ping", True, True)
+    assert (ping.place, ping.is_note, "edited by hand" in ping.message) == ("ping", True, True)
     assert (pong.place, pong.is_note) == ("pong", False)
     assert "`description.sumary` is not a field" in pong.message
 
@@ -237,16 +237,6 @@ def test_git_sees_what_is_to_be_reviewed(workshop, make_tool, git):
         "-  summary: Ping a host.",
         "+  summary: Ping a host by its name.",
     ]
-
-
-def test_a_clone_is_the_store(workshop, make_tool, git, tmp_path):
-    """A clone loads, takes edits and commits like the folder that it was made from."""
-    git("clone", "--quiet", ".", str(tmp_path / "clone"))
-    other = type(workshop)(tmp_path / "clone" / "library")
-    assert other.store.load().definitions == workshop.store.load().definitions
-    assert (other.store.edits(), list(other.store.check())) == ((), [])
-    assert other.put(make_tool("ping", "New.")) == 2
-    other.store.close()
 
 
 def test_another_branch_is_another_store(workshop, make_tool, git):

@@ -46,6 +46,7 @@ from agentkit_training.config.jobs import (
 from agentkit_training.config.reading import parse_config, read_config
 from agentkit_training.distributed.ranks import (
     company,
+    end_together,
     has_the_word,
     joined_ranks,
     left_ranks,
@@ -130,6 +131,7 @@ def sft(config: Path, options: RunOptions) -> None:
     """
     with told_once():
         _run(read_config(config, SftConfig, changes=options.changes), options)
+    end_together()
 
 
 @command()
@@ -152,6 +154,7 @@ def coevolve(config: Path, options: RunOptions, *, ablation: str | None = None) 
         if ablation is not None:
             wanted = named_run(ablation, wanted)
         _run(wanted, options)
+    end_together()
 
 
 @command()
@@ -173,6 +176,7 @@ def grpo(config: Path, options: RunOptions) -> None:
                 "or turn evolution, feedback, evidence and composites off"
             )
         _run(wanted, options)
+    end_together()
 
 
 @command()
@@ -223,8 +227,9 @@ def recipe(
         options = RunOptions(folder=(folder or Path()) / one.folder, resume=resume, dry_run=dry_run)
         with told_once():
             _run(found.run_of(one, changes=changes, seed=seed), options)
-    if not dry_run:
+    if not dry_run and not company()[0]:
         show_recipe(found, folder)
+    end_together()
 
 
 def _run(config: SftConfig | CoevolveConfig, options: RunOptions) -> None:
@@ -251,7 +256,6 @@ def _run(config: SftConfig | CoevolveConfig, options: RunOptions) -> None:
             run = coevolve_job(config, options.folder, **given)
     if ranks.rank == 0:
         show_result(run)
-    left_ranks()
 
 
 def _quiet() -> None:
@@ -275,7 +279,7 @@ def told_once() -> Iterator[None]:
         raise
     except BaseException as error:
         has_word = has_the_word(error) if world > 1 and not was_interrupted(error) else True
-        left_ranks(after_error=True)
+        left_ranks()
         if was_interrupted(error):
             _tell_where(rank)
             if rank:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import faulthandler
+import atexit
 import importlib.util
 import json
 import os
@@ -12,12 +12,11 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
-import torch.distributed as dist
 
 from agentkit.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training import tiny_policy
-from agentkit_training.distributed.ranks import joined_ranks
+from agentkit_training.distributed.ranks import end_together, joined_ranks
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
@@ -115,13 +114,9 @@ def main(recorded, folder, sizes):
     told["exchanged"] = exchanged(ranks, json.loads(sizes))
     told["refused"] = refused(ranks, Library([priced("Get the price.")], version=1))
     (Path(folder) / f"{ranks.rank}.json").write_text(json.dumps(told))
+    atexit.register(print, "The interpreter is taken down.")  # it aborts on gloo's threads then
+    end_together()
 
 
 if __name__ == "__main__":
-    faulthandler.enable()
     main(*sys.argv[1:])
-    # All is written. About one interpreter in ten aborts while it takes gloo's threads down
-    # ("terminate called without an active exception"), so none is taken down here.
-    dist.barrier()
-    sys.stdout.flush()
-    os._exit(0)

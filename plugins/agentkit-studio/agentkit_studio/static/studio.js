@@ -11,7 +11,8 @@
     if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
   };
 
-  document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+  for (const one of document.querySelectorAll("nav [aria-current], .dag .here")) one.scrollIntoView({ inline: "center", block: "nearest" });
+  scrollTo(0, 0);
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

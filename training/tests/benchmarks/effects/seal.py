@@ -29,18 +29,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 import torch
 from intervals import Right, gain, of_each_seed
 
 from agentkit._waiting import wait_for
+from agentkit.interop.export import artifact_of, write_artifact
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.export.handover import library_of
+from agentkit_training.export.handover import library_of as library_at
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.running import HANDOVER, POLICY
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.runs import RunDirectory
+from agentkit_training.tasks.hidden_constraints.family import Repair, library_of
 from agentkit_training.tasks.loading import load_tasks_for_training
 
 _WARM, _VANILLA, _WEIGHTS, _SCALED = "warm", "vanilla", "weights", "scaled"
@@ -78,16 +81,18 @@ class Series:
         output: Where the parts are kept.
         text: The configuration.
         changes: Keys of it that are other than in the file.
+        warm_changes: Those of the fine-tuning alone.
     """
 
     seed: int
     output: Path
     text: str
     changes: Sequence[str]
+    warm_changes: Sequence[str] = ()
 
     def warm(self) -> None:
         """The fine-tuned adapter that all arms begin with."""
-        self._train(_WARM, self._config("coevolution.steps=0"))
+        self._train(_WARM, self._config("coevolution.steps=0", *self.warm_changes))
 
     def arm(self, name: str) -> None:
         """One arm, unless it is there."""
@@ -112,7 +117,7 @@ class Series:
             collect(
                 config.policy.model(config.policy.load(seed=self.seed)),
                 load_tasks_for_training(config.tasks).test,
-                library=library_of(config.library),
+                library=library_at(config.library),
                 attempts=1,
                 temperature=0,
                 settings=config.asking.settings(),
@@ -176,6 +181,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
     parser.add_argument("--arms", nargs="*", choices=ARMS, default=list(ARMS))
     parser.add_argument("--set", dest="changes", action="append", default=[])
+    parser.add_argument("--warm-set", action="append", default=[], help="in fine-tuning alone")
+    parser.add_argument("--texts", choices=get_args(Repair), help="whether texts tell demands")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
@@ -184,8 +191,17 @@ def main() -> None:
     text = (given.config or demo).read_text(encoding="utf-8")
     changes = [*(() if given.config else SMALL), *given.changes]
     given.output.mkdir(parents=True, exist_ok=True)
+    if given.texts:
+        changes.append(f"library={given.output / 'library.json'}")
+        write_artifact(artifact_of(library_of(given.texts)), given.output / "library.json")
     for seed in given.seeds:
-        series = Series(seed=seed, output=given.output, text=text, changes=changes)
+        series = Series(
+            seed=seed,
+            output=given.output,
+            text=text,
+            changes=changes,
+            warm_changes=given.warm_set,
+        )
         series.warm()
         for arm in given.arms:
             series.arm(arm)
