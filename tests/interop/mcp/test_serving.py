@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from mcp import Client, MCPError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
+    ElicitRequestURLParams,
     ElicitResult,
     Implementation,
     Tool as WireTool,
@@ -28,6 +30,7 @@ from agentkit.agent import Approval
 from agentkit.errors import McpConnectionError, ToolFailed
 from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer, keep_tools
+from agentkit.interop.mcp.elicitation import ElicitationHandler
 from agentkit.interop.mcp.listing import RawListing, record_of
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.library import Author, LibraryChange, open_store
@@ -448,6 +451,48 @@ async def test_the_answer_of_the_user_reaches_the_server(protocol, answer, expec
     assert loop is asyncio.get_running_loop()
     assert (question.server, question.message, question.url) == ("shop", "Which size?", None)
     assert question.schema["required"] == ["size"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("no", "false", 0, 1, "", [], [False], object(), {"approved": False}, {"size": math.nan}),
+        *({"size": 1, "note": "x"}, {"note": chr(0xD800)}),
+    ],
+)
+async def test_what_is_no_answer_accepts_nothing(answer, caplog):
+    """A word that means no is no yes; the log says what was wrong."""
+    schema = {"type": "object", "properties": {"size": {}}}
+    if answer == {"note": chr(0xD800)}:
+        schema = {"type": "object", "properties": {"note": {}}}
+    async with McpServer.in_process(
+        curious(schema=schema), new_tools="screen", elicit=lambda _: answer
+    ) as server:
+        assert await server.library["order"]() in {"decline null", "cancel null"}
+    assert "MCP server" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "action"),
+    [
+        ("https://shop.example/pay", "accept"),
+        ("http://localhost:8080/pay", "accept"),
+        ("http://shop.example/pay", "decline"),
+        ("file:///etc/passwd", "decline"),
+        ("javascript:alert(1)", "decline"),
+        ("https://[", "decline"),
+        ("https://shop.example/" + "x" * 9_000, "decline"),
+    ],
+)
+async def test_a_user_is_sent_to_https_alone(url, action):
+    """Only a page that is safe to open is put to the user at all."""
+    asked = []
+    handler = ElicitationHandler(
+        server="shop", elicit=lambda q: asked.append(q) or True, limits=McpLimits()
+    )
+    params = ElicitRequestURLParams(message="Pay", url=url, elicitation_id="1")
+    assert (await handler(None, params)).action == action
+    assert bool(asked) == (action == "accept")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
