@@ -62,13 +62,13 @@ def library(*more):
     return Library([add, wipe, *more])
 
 
-def answering(action):
+def answering(action, content=None):
     """A person at a client, who always answers the same; and what they were asked."""
     asked = []
 
     async def elicit(context, params):
         asked.append(params.message)
-        return ElicitResult(action=action, content={} if action == "accept" else None)
+        return ElicitResult(action=action, content=content)
 
     return elicit, asked
 
@@ -134,15 +134,26 @@ async def test_approval_is_denied_where_nobody_can_be_asked(mode):
 
 
 @pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
-async def test_the_person_at_the_client_decides(mode, action):
+@pytest.mark.parametrize(
+    ("action", "content", "runs"),
+    [
+        ("accept", None, True),
+        ("accept", {}, True),
+        ("accept", {"approve": True}, True),
+        ("accept", {"approve": False}, False),
+        ("accept", {"approve": "no"}, False),
+        ("decline", None, False),
+        ("cancel", None, False),
+    ],
+)
+async def test_the_person_at_the_client_decides(mode, action, content, runs):
     """A client that can ask lists such tools; its person reads tool and arguments, and decides."""
-    elicit, asked = answering(action)
+    elicit, asked = answering(action, content)
     served = LibraryServer(library()).sdk_server()
     async with Client(served, mode=mode, elicitation_callback=elicit) as client:
         assert names(await client.list_tools()) == ["add", "wipe"]
         answer = await client.call_tool("wipe", {"path": "/tmp/x"})
-    assert answer.is_error is (action != "accept")
+    assert answer.is_error is not runs
     assert len(asked) == 1
     assert "Run wipe" in asked[0]
     assert "/tmp/x" in asked[0]
@@ -415,6 +426,24 @@ def test_signatures_survive(name, parameters, result, effects):
     listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
     assert listing.held == ()
     assert listing.tools[0].definition.signature == definition.signature
+
+
+async def test_sessions_over_http_are_counted(listening, monkeypatch):
+    """A client that begins sessions without end is refused further ones."""
+    monkeypatch.setattr("agentkit.interop.mcp.library_server._MOST_SESSIONS", 2)
+    url, _ = listening(LibraryServer(Library([add])).http_app())
+    about = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "x", "version": "1"}}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {**about, "capabilities": {}},
+    }
+    async with httpx.AsyncClient(
+        headers={"accept": "application/json, text/event-stream"}
+    ) as client:
+        begun = [(await client.post(url, json=body)).status_code for _ in range(3)]
+    assert begun == [200, 200, 503]
 
 
 CURIOUS = Path(curious.__code__.co_filename)
