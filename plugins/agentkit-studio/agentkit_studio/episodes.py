@@ -18,8 +18,9 @@ from agentkit.library.store import EpisodeFilter
 from agentkit_studio.pages import Asked, NotThereError, Page, Place, whole
 
 _PAGE = 50
-_SECONDS = 0.1
-"""How long one page looks for episodes that match; the next page goes on from there."""
+_SECONDS, _AT_LEAST = 0.1, 100
+"""How long one page looks for episodes that match, and how many it looks at in any case; the next
+page goes on from there."""
 
 _COUNTING_SECONDS = 0.03
 """How long a page waits for verdicts that came later to be counted."""
@@ -133,7 +134,7 @@ def _found(asked: Asked, chosen: Mapping[str, str]) -> Found:
         looked_at += 1
         if not is_extra_record(one.metadata) and _matches(asked, one, chosen):
             episodes.append(one)
-        if len(episodes) == _PAGE or time.monotonic() > until:
+        if len(episodes) == _PAGE or (looked_at >= _AT_LEAST and time.monotonic() > until):
             return Found(episodes=episodes, last=one.episode_id, looked_at=looked_at)
     return Found(episodes=episodes, looked_at=looked_at)
 

@@ -24,7 +24,6 @@ from agentkit.episodes import Episode, Verdict
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
-    SHADOW_OF,
     VIEW_OF,
     is_extra_record,
     is_imported,
@@ -33,6 +32,8 @@ from agentkit.episodes.labels import (
 from agentkit.errors import StoreLookupError
 from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evaluation.doctor.catalogue import KINDS, Finding, Kind
+from agentkit.evolution.compare import canary_scores
+from agentkit.evolution.gates import ArmScore
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.metrics.statistics import wilson_interval
@@ -47,8 +48,8 @@ seconds a look may take."""
 _MOST_REMEMBERED = 50_000
 """Episodes whose verdict can still come later."""
 
-_MOST_TRIALS = 20_000
-"""Records of one canary that are kept for the picture of its evidence."""
+_MOST_TRIALS, _MOST_CANARIES = 50_000, 4
+"""Judged records of one canary that are kept for the picture of its evidence, and canaries."""
 
 MANY_TOOLS = 1_000
 """From so many tools on, pairs that are alike or confused are not looked for here: that takes a
@@ -190,7 +191,7 @@ class HealthFold:
         self.days: dict[str, Group] = defaultdict(Group)
         self.arms: dict[tuple[str, str], Group] = defaultdict(Group)
         self.tools: dict[str, dict[int, list[int]]] = {}
-        self.trials: dict[str, list[Episode]] = defaultdict(list)
+        self._trials: dict[str, list[tuple[str, str, ArmScore]]] = {}
 
     @property
     def is_working(self) -> bool:
@@ -242,10 +243,29 @@ class HealthFold:
             ]
         return sum(one[0] for one in found), sum(one[1] for one in found)
 
-    def trials_of(self, experiment: str) -> Sequence[Episode]:
-        """The judged runs of a canary, without their turns, in any order."""
+    def scores_of(self, experiment: str) -> Sequence[ArmScore]:
+        """How the sessions of a canary went, as its gate takes them: the first record of each."""
         with self._lock:
-            return list(self.trials.get(experiment, ()))
+            found = sorted(self._trials.get(experiment, ()), key=lambda one: one[:2])
+        first: dict[str, ArmScore] = {}
+        for _, _, score in found:
+            first.setdefault(score.session, score)
+        return list(first.values())
+
+    def _try(self, one: Episode) -> None:
+        """Keep how a record of a canary went; of many canaries the oldest go."""
+        experiment = one.metadata.get(EXPERIMENT, "")
+        kept = self._trials.get(experiment)
+        if kept is None and len(self._trials) >= _MOST_CANARIES:
+            oldest = min(self._trials, key=lambda name: max(pair[1] for pair in self._trials[name]))
+            if max(pair[1] for pair in self._trials[oldest]) > one.episode_id:
+                return
+            del self._trials[oldest]
+        if kept is not None and len(kept) >= _MOST_TRIALS:
+            return
+        for score in canary_scores([one], experiment):
+            row = (one.started_at, one.episode_id, score)
+            self._trials.setdefault(experiment, []).append(row)
 
     def _load(self, version: int) -> Library:
         """The library of a version, for diagnoses; an empty one where it is gone."""
@@ -286,10 +306,8 @@ class HealthFold:
     def _take(self, one: Episode, label: str) -> None:
         if is_imported(one.metadata):
             return
-        experiment = one.metadata.get(EXPERIMENT, "")
-        is_trial = experiment and SHADOW_OF not in one.metadata
-        if is_trial and len(self.trials[experiment]) < _MOST_TRIALS:
-            self.trials[experiment].append(replace(one, turns=(), request="", output=None))
+        if one.metadata.get(EXPERIMENT):
+            self._try(one)
         if is_late_verdict(one):
             if one.verdict is not None:
                 self._later(one.metadata[VIEW_OF], one.verdict, one.episode_id)
