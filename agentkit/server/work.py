@@ -302,9 +302,10 @@ def _approval(call: ToolCall, decision: object, *, takes_approvals: bool) -> App
         )
         code = "approval_not_accepted"
         raise RequestError(status=403, message=message, code=code, param="messages")
-    approved = decision.get("approved") if isinstance(decision, Mapping) else None
-    reason = decision.get("reason", "") if isinstance(decision, Mapping) else ""
-    if not isinstance(approved, bool) or not isinstance(reason, str):
+    said = decision if isinstance(decision, Mapping) else {}
+    approved, reason = said.get("approved"), said.get("reason", "")
+    is_known = said.keys() <= {"approved", "reason"}
+    if not (is_known and isinstance(approved, bool) and isinstance(reason, str)):
         message = (
             f"{call.name} waits for an approval; its tool message must be "
             '{"approved": true} or {"approved": false, "reason": "..."}'
