@@ -262,7 +262,7 @@ def _lines(turn: Turn, *, is_replay: bool) -> Iterator[Line]:
         yield Line(kind="call", text=call_line(call))
         if result is not None:
             is_left = is_replay and result.status == "deferred"
-            text = "valid; a replay runs nothing" if is_left else result_line(result)
+            text = "valid by its definition; nothing is run" if is_left else result_line(result)
             yield Line(kind="gives", text=text, ok=result.status in {"ok", "deferred"})
     if turn.correction:
         yield Line(kind="corrected", text=turn.correction, ok=False)
