@@ -10,6 +10,7 @@ from agentkit.cli.episodes import call_line
 from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place
 
 _PAGE = 50
+_LONGEST_CALL = 20_000
 
 
 def waiting(asked: Asked) -> Page:
@@ -17,10 +18,21 @@ def waiting(asked: Asked) -> Page:
     runs = pending_approvals(
         asked.studio.store, limit=_PAGE + 1, after=asked.query.get("after", "")
     )
-    listed = [(one, [call_line(call) for call in deferred_calls(one)]) for one in runs[:_PAGE]]
+    listed = [
+        (one, [_cut(call_line(call)) for call in deferred_calls(one)]) for one in runs[:_PAGE]
+    ]
     more = runs[_PAGE - 1].episode_id if len(runs) > _PAGE else ""
     values = {"listed": listed, "more": more, "can_decide": asked.studio.agents is not None}
     return Page(template="calls.html", section="calls", values=values)
+
+
+def _cut(line: str) -> str:
+    """A call for the page, of which its arguments must not make a page of megabytes."""
+    if len(line) <= _LONGEST_CALL:
+        return line
+    return (
+        f"{line[:_LONGEST_CALL]}… (cut; 'agentkit episodes show' has its {len(line):,} characters)"
+    )
 
 
 async def decide(asked: Asked) -> Goto:

@@ -14,6 +14,7 @@ from agentkit import open_store
 from agentkit.cli.stores import manager_of
 from agentkit.episodes import Episode, Verdict
 from agentkit.episodes.labels import as_imported
+from agentkit.errors import StoreUnavailableError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.observers import judged
 from agentkit.library.memory import MemoryStore
@@ -97,6 +98,30 @@ def test_a_canary_shows_its_evidence_and_the_line(studio, act, store, proposal_i
     for name in ("alarm", "no_worse"):
         assert path[name][-1] == round(report.statistics[f"{name}_log_e"] / log(10), 3)
     assert path["alarm"][-1] > path["line"] > path["no_worse"][-1]
+
+
+def test_a_store_that_goes_away_leaves_the_numbers_that_there_were(caplog):
+    """The log says so, and the next look goes on."""
+
+    class Away(MemoryStore):
+        is_away = False
+
+        def select(self, *filters):
+            if self.is_away:
+                raise StoreUnavailableError("the store is away")
+            return super().select(*filters)
+
+    store = Away()
+    store.append(made(1, passed=True))
+    fold = folded(store)
+    store.append(made(2, passed=True))
+    store.is_away = True
+    fold.update(wait=20)
+    assert numbers(fold) == {1: (1, 1, 1)}
+    assert "the store is away" in caplog.text
+    store.is_away = False
+    fold.update(wait=20)
+    assert numbers(fold) == {1: (2, 2, 2)}
 
 
 def test_of_many_canaries_the_newest_are_kept():
