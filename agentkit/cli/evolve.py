@@ -43,6 +43,7 @@ from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.exploration import explore
+from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
@@ -50,6 +51,7 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, LookedAt, evolve, evolving
+from agentkit.evolution.worth import WorthProposer
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import resolve_model
@@ -59,7 +61,7 @@ from agentkit.tools.tool import Tool
 WATCH_SECONDS = 30.0
 """Seconds between looks of ``--watch`` for new episodes."""
 
-Step = Literal["evidence", "evolution", "feedback", "composites", "mine", "learn"]
+Step = Literal["evidence", "worth", "evolution", "feedback", "composites", "mine", "learn"]
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
 
 _NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
@@ -113,9 +115,12 @@ class RoundOptions:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
-    def proposers(self) -> list[Proposer]:
+    def proposers(self, manager: ToolManager) -> list[Proposer]:
         """The proposers of changes."""
-        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
+        found: list[tuple[str, Proposer]] = [
+            ("evidence", EvidenceProposer()),
+            ("worth", WorthProposer(manager, rules=current_project().rules)),
+        ]
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
         else:
@@ -213,7 +218,7 @@ class _Round:
             return wait_for(
                 evolve(
                     manager,
-                    what.proposers(),
+                    what.proposers(manager),
                     episodes=lessons,
                     compare=compare,
                     rules=current_project().rules,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import click
@@ -20,7 +21,14 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import Output, fold, one_line, print_table, say
 from agentkit.cli.review_view import print_diff, print_review
-from agentkit.cli.stores import managed, manager_of, opened_if_there, opened_to_read, person
+from agentkit.cli.stores import (
+    managed,
+    manager_of,
+    opened_if_there,
+    opened_to_read,
+    person,
+    tool_traffic,
+)
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import listed
@@ -113,7 +121,8 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
             found = store.get(episode_id)
             return found if evaluations is None or found else evaluations.get(episode_id)
 
-        found = review_of(manager_of(store), which, find=find)
+        traffic = partial(tool_traffic, store, evaluations)
+        found = review_of(manager_of(store), which, find=find, traffic=traffic)
     return Output(record=found.to_json(), view=lambda: print_review(found))
 
 
