@@ -15,7 +15,8 @@ changed meanwhile, and flatters a change that was made because calls went wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import pairwise
@@ -375,13 +376,22 @@ class WorthProposer:
 
     Args:
         manager: Of the library whose promotions are looked at.
+        traffic: Gives the episodes that called a tool, for the tools of which the round has some
+            that went wrong; without it the episodes of the round have to do.
         rules: The knobs; see ``worth_of``.
     """
 
     name = "worth"
 
-    def __init__(self, manager: ToolManager, *, rules: GateConfig | None = None) -> None:
+    def __init__(
+        self,
+        manager: ToolManager,
+        *,
+        traffic: Callable[[str], Iterable[Episode]] | None = None,
+        rules: GateConfig | None = None,
+    ) -> None:
         self._manager = manager
+        self._traffic = traffic
         self._rules = rules or GateConfig()
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
@@ -390,15 +400,18 @@ class WorthProposer:
 
     def _removals(self, observations: Observations) -> Iterator[Proposal]:
         ledger, revision = self._manager.ledger, cache(self._manager.revision)
-        by_tool: dict[str, list[Episode]] = {}
+        by_tool: dict[str, list[Episode]] = defaultdict(list)
         for episode in observations.episodes:
-            for name in {call.name for call in episode.calls}:
-                by_tool.setdefault(name, []).append(episode)
-        for tool, ids in ledger.promoted.items():
-            if tool not in by_tool or (observations.tools and tool not in observations.tools):
+            for name in {call.name for call in episode.calls} & ledger.promoted.keys():
+                by_tool[name].append(episode)
+        for tool, seen in by_tool.items():
+            if observations.tools and tool not in observations.tools:
                 continue
-            for name in ids:
-                found = worth_of(name, ledger, revision, by_tool[tool], rules=self._rules)
+            if not any(_is_wrong(one, tool, frozenset()) for one in seen):
+                continue
+            episodes = seen if self._traffic is None else tuple(self._traffic(tool))
+            for name in ledger.promoted[tool]:
+                found = worth_of(name, ledger, revision, episodes, rules=self._rules)
                 if found is None or not found.has_stopped:
                     continue
                 record = ledger.proposals[name]

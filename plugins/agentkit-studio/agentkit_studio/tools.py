@@ -81,7 +81,7 @@ def tool(asked: Asked) -> Page:
         raise NotThereError(f"No tool is called {name[:100]!r}, and none ever was.")
     definition = known.definition if known is not None else None
     program = None if definition is None else program_of(definition)
-    asked.studio.health.update(0.03)
+    asked.studio.health.update()
     values = {
         "name": name,
         "definition": definition,

@@ -115,6 +115,7 @@ def test_a_version_is_a_number_or_nothing(studio, csrf, version):
     client = studio()
     form = {"text": "hi", "version": version, "csrf": csrf(client)}
     assert client.post("/playground/say", data=form).status_code == 400
+    assert client.post("/playground/say", data={**form, "version": "99"}).status_code == 404
 
 
 @pytest.mark.parametrize(("decision", "last"), [("approve", "C-9 is sold"), ("reject", "too late")])
