@@ -1,4 +1,4 @@
-"""The playground: talk to the project's agent, at one library version or at two side by side."""
+"""The playground: talk to the project's agent, at one library version or two; and waiting calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.session import new_episode_id
+from agentkit.agent.session import new_episode_id, pending_approvals
 from agentkit.agent.types import (
     Approval,
     CallsRefined,
@@ -29,8 +29,7 @@ from agentkit.cli.episodes import call_line
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.models.base import ReasoningDelta, TextDelta
-from agentkit_studio.calls import decided
-from agentkit_studio.pages import Asked, BadRequestError, NotThereError, Page, Place, whole
+from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place, whole
 
 _MOST_VERSIONS = 30
 _LONGEST = 20_000
@@ -38,6 +37,7 @@ _LONGEST = 20_000
 
 _LONGEST_RESULT = 4_000
 _MOST_NAMED = 32
+_WAITING = 50
 
 
 def chat(asked: Asked) -> Page:
@@ -161,8 +161,51 @@ def _ended(result: RunResult) -> dict[str, Any]:
     }
 
 
+# --- Calls of running agents that wait for a person -----------------------------------------------
+
+
+def waiting(asked: Asked) -> Page:
+    """The runs that wait longest come first."""
+    runs = pending_approvals(
+        asked.studio.store, limit=_WAITING + 1, after=asked.query.get("after", "")
+    )
+    listed = [(one, [call_line(call) for call in deferred_calls(one)]) for one in runs[:_WAITING]]
+    more = runs[_WAITING - 1].episode_id if len(runs) > _WAITING else ""
+    values = {"listed": listed, "more": more, "can_decide": asked.studio.agents is not None}
+    return Page(template="calls.html", section="calls", values=values)
+
+
+async def decide(asked: Asked) -> Goto:
+    """Let the calls of a run run, or refuse them; it goes on here, and its episode is kept."""
+    which, reason = asked.path["episode_id"], asked.form.get("reason", "").strip()[:2_000]
+    run = await run_in_threadpool(asked.studio.store.get, which)
+    if run is None or not deferred_calls(run):
+        raise NotThereError(f"No run {which[:60]!r} waits for a person.")
+    yes = decided(asked)
+    decision = Approval(approved=yes, reason="" if yes else reason)
+    agent = await run_in_threadpool(asked.studio.agent_at)
+    approvals = {call.call_id: decision for call in deferred_calls(run)}
+    result = await agent.resume(run, approvals=approvals)
+    done = "approved" if yes else "refused"
+    return Goto(route="calls", notice=f"{done}: {result.output or result.stop_reason}")
+
+
+def decided(asked: Asked) -> bool:
+    """Whether the form lets calls run.
+
+    Raises:
+        BadRequestError: It says neither yes nor no.
+    """
+    said = asked.form.get("decision")
+    if said not in {"approve", "reject"}:
+        raise BadRequestError("Say whether the calls may run: approve or reject.")
+    return said == "approve"
+
+
 PLACES = (
     Place(path="/playground", name="playground", view=chat, title="Playground"),
     Place(path="/playground/say", name="say", view=say, role="operator", acts=True),
     Place(path="/playground/decide", name="go_on", view=go_on, role="operator", acts=True),
+    Place(path="/calls", name="calls", view=waiting, title="Calls"),
+    Place(path="/calls/{episode_id}", name="decide", view=decide, role="operator", acts=True),
 )
