@@ -28,6 +28,7 @@ from agentkit.agent.types import (
 from agentkit.cli.episodes import call_line
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown, visible
+from agentkit.messages import ToolCall
 from agentkit.models.base import ReasoningDelta, TextDelta
 from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place, whole
 
@@ -37,6 +38,7 @@ _LONGEST = 20_000
 
 _LONGEST_RESULT = 4_000
 _MOST_NAMED = 32
+_LONGEST_CALL = 20_000
 _WAITING = 50
 
 
@@ -136,7 +138,7 @@ def told(event: RunEvent) -> Iterator[dict[str, Any]]:
             text = f"refined in {trace.iterations} rounds: the last two answers {agreed}"
             yield {"kind": "note", "text": text}
         case ToolCallStarted(call=call):
-            yield {"kind": "call", "text": call_line(call)}
+            yield {"kind": "call", "text": _call(call)}
         case ToolProgress(tool_name=name, text=text):
             yield {"kind": "note", "text": shown(f"{name}: {text}")}
         case ToolCallFinished(result=result) if result.status != "deferred":
@@ -157,7 +159,7 @@ def _ended(result: RunResult) -> dict[str, Any]:
         "cost": result.usage.cost_usd,
         "seconds": round(episode.seconds, 2),
         "version": episode.library_version,
-        "waits": [call_line(call) for call in result.deferred],
+        "waits": list(map(_call, result.deferred)),
     }
 
 
@@ -169,10 +171,19 @@ def waiting(asked: Asked) -> Page:
     runs = pending_approvals(
         asked.studio.store, limit=_WAITING + 1, after=asked.query.get("after", "")
     )
-    listed = [(one, [call_line(call) for call in deferred_calls(one)]) for one in runs[:_WAITING]]
+    listed = [(one, list(map(_call, deferred_calls(one)))) for one in runs[:_WAITING]]
     more = runs[_WAITING - 1].episode_id if len(runs) > _WAITING else ""
     values = {"listed": listed, "more": more, "can_decide": asked.studio.agents is not None}
     return Page(template="calls.html", section="calls", values=values)
+
+
+def _call(call: ToolCall) -> str:
+    """A call for a page, of which its arguments must not make a page of megabytes."""
+    line = call_line(call)
+    if len(line) <= _LONGEST_CALL:
+        return line
+    rest = f"cut; 'agentkit episodes show' has its {len(line):,} characters"
+    return f"{line[:_LONGEST_CALL]}… ({rest})"
 
 
 async def decide(asked: Asked) -> Goto:
