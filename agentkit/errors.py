@@ -2,6 +2,7 @@
 
 * AgentKitError
     * UsageError                 the API was used in a way that cannot work
+        * OtherAgentError        a run waits for another agent, or for tools as they were
     * PortTakenError             another process listens at the port
     * ReadingLimitError          what was read would grow beyond its bounds (a ValueError)
     * MissingExtraError          an optional dependency is absent (an ImportError)
@@ -67,6 +68,10 @@ class AgentKitError(Exception):
 
 class UsageError(AgentKitError):
     """The API was used in a way that cannot work; the message says what to change."""
+
+
+class OtherAgentError(UsageError):
+    """A run waits for another agent, or for tools that have changed; nothing was decided."""
 
 
 class PortTakenError(AgentKitError):

@@ -5,6 +5,7 @@ from .code_mode import (
 )
 from .delegation import (
     HANDED_OVER_BY as HANDED_OVER_BY,
+    PARENT_LABEL as PARENT_LABEL,
     agent_tool as agent_tool,
     handoff_tool as handoff_tool,
     linked_labels as linked_labels,

@@ -52,8 +52,10 @@ from agentkit.agent.types import (
     SelectionPolicy,
     StorePolicy,
     ToolPolicy,
+    as_approval,
 )
 from agentkit.episodes import Episode, RefineMode
+from agentkit.episodes.labels import WAITING_AGENT
 from agentkit.errors import UsageError
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
@@ -192,7 +194,10 @@ class Agent(Generic[DepsT, OutputT]):
             store=self._store,
             router=router,
             approvals=PendingApprovals(self._store),
+            agent=name,
         )
+        asked = (getattr(one.function, "agent", None) for one in (*own, *(library or ())))
+        self._asks = tuple(one for one in asked if isinstance(one, Agent))
         self._queue = EpisodeQueue(self._store, on_failure=store_policy.on_failure)
         self._runner = AgentRunner(
             name=name,
@@ -420,23 +425,37 @@ class Agent(Generic[DepsT, OutputT]):
             **options: See ``ResumeOptions``.
 
         Raises:
+            OtherAgentError: The run is of an agent that is neither this one nor one that it asks
+                or hands over to, or an approved tool is not as it was; nothing was decided.
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
                 decision is neither a bool nor an ``Approval``; the episode of an approval is not
                 as the store, or without one this agent, knows it, or it was answered before;
                 ``deps`` is of another type than ``deps_type``.
             RunError: As for ``run``.
         """
-        return await self._run(*await self._resumption(waiting, **options))
+        agent = self.resumed_by(waiting)
+        return await agent._run(*await agent._resumption(waiting, **options))  # noqa: SLF001 - ours
 
     async def stream_resume(
         self, waiting: RunResult[OutputT] | Episode, **options: Unpack[ResumeOptions[DepsT]]
     ) -> AsyncGenerator[RunEvent, None]:
         """Go on as ``resume`` does, and yield what happens; ``RunFinished`` comes last."""
-        start, answers = await self._resumption(waiting, **options)
-        events = stream_events(lambda emit: self._run(replace(start, emit=emit), answers))
+        agent = self.resumed_by(waiting)
+        start, answers = await agent._resumption(waiting, **options)  # noqa: SLF001 - ours
+        run = agent._run  # noqa: SLF001 - as above
+        events = stream_events(lambda emit: run(replace(start, emit=emit), answers))
         async with aclosing(events):
             async for event in events:
                 yield event
+
+    def resumed_by(self, waiting: RunResult[Any] | Episode) -> Agent[Any, Any]:
+        """The agent that a waiting run is of: one that this one asks, or else this one itself."""
+        labels = (waiting.episode if isinstance(waiting, RunResult) else waiting).metadata
+        known: list[Agent[Any, Any]] = [self]
+        for one in known:
+            known += [asked for asked in one._asks if asked not in known]  # noqa: SLF001 - ours
+        named = [one for one in known if one.name == labels.get(WAITING_AGENT, self.name)]
+        return named[-1 if agent_door.PARENT_LABEL in labels else 0] if named else self
 
     async def _resumption(
         self,
@@ -461,7 +480,13 @@ class Agent(Generic[DepsT, OutputT]):
             episode_id=episode_id
             or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
         )
-        start = await self._preparation.of_answers(start, waiting, history, decides=bool(approvals))
+        start = await self._preparation.of_answers(
+            start,
+            waiting,
+            history,
+            decides=bool(approvals),
+            approves=any(as_approval(one).approved for one in answers.approvals.values()),
+        )
         return start, answers
 
     async def _run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:

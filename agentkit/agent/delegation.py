@@ -98,6 +98,7 @@ def _agents_tool(
     function: Callable[..., Any], agent: Delegate, name: str, summary: str, seconds: float
 ) -> Tool:
     function.__annotations__["ctx"] = RunContext[agent.deps_type]  # type: ignore[name-defined]
+    function.agent = agent  # type: ignore[attr-defined]  # resumes what waits inside
     return tool(
         function,
         name=name,

@@ -15,17 +15,28 @@ from typing import Protocol, TypeVar
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
-from agentkit.agent.types import WAITS_FOR_PERSON, Emit, Limits, RunResult, ignore, waiting_calls
+from agentkit.agent.types import (
+    Emit,
+    Limits,
+    RunResult,
+    asks_person,
+    deferred_calls,
+    ignore,
+    waiting_calls,
+)
 from agentkit.episodes import Episode
 from agentkit.episodes.episode import MEDIA_DATA
 from agentkit.episodes.labels import (
     ROUTE_LABELS,
     TRACE_LABELS,
     VIEW_OF,
+    WAITING_AGENT,
+    WAITING_LABELS,
+    WAITING_TOOLS,
     is_extra_record,
     is_imported,
 )
-from agentkit.errors import LibraryWarning, UsageError
+from agentkit.errors import LibraryWarning, OtherAgentError, UsageError
 from agentkit.library.code_binding import (
     CodeBinding,
     bound_as_held,
@@ -36,9 +47,9 @@ from agentkit.library.code_binding import (
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store, holds_episode
 from agentkit.media import Media
-from agentkit.messages import Message
+from agentkit.messages import Message, ToolCall
 from agentkit.models.base import ModelSettings
-from agentkit.tools.canonical import canonical_json
+from agentkit.tools.canonical import canonical_json, digest
 from agentkit.tools.tool import Tool
 
 
@@ -486,8 +497,14 @@ def reserved_ids(store: EpisodeStore) -> frozenset[str]:
 def awaits_person(episode: Episode) -> bool:
     """Whether a person's decision is all that a run waits for."""
     waiting = waiting_calls(episode)
-    waits = (one.text == WAITS_FOR_PERSON.format(name=one.name) for _, one in waiting)
-    return bool(waiting) and all(waits)
+    return bool(waiting) and all(asks_person(result) for _, result in waiting)
+
+
+def waiting_labels(agent: str, library: Library, calls: Iterable[ToolCall]) -> dict[str, str]:
+    """Labels of a run that waits: its agent, and the definitions that its calls were made to."""
+    tools = {call.name: library.get(call.name) for call in calls}
+    known = {name: one.definition.digest if one else None for name, one in tools.items()}
+    return {WAITING_AGENT: agent, WAITING_TOOLS: digest(known)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -495,12 +512,14 @@ class RunPreparation:
     """Finds where runs begin.
 
     Attributes:
+        agent: The agent's name.
         libraries: The library's versions.
         store: Where conversations are kept; None when callers keep them.
         router: Decides which library each run uses; None leaves it as it is.
         approvals: Which runs wait for a decision.
     """
 
+    agent: str
     libraries: LibraryProvider
     store: EpisodeStore | None
     router: Router | None
@@ -538,6 +557,7 @@ class RunPreparation:
         history: Sequence[Message],
         *,
         decides: bool,
+        approves: bool,
     ) -> RunStart:
         """The start of a run that goes on with one whose calls were answered.
 
@@ -545,25 +565,42 @@ class RunPreparation:
             start: What the caller said.
             waiting: The run that waited.
             history: The messages before that run when they are in no store.
-            decides: Whether somebody decided on a call, so that it may run now.
+            decides: Whether somebody decided on a call.
+            approves: Whether a call runs now.
 
         Raises:
             UsageError: No such run waits, or it was answered before (``PendingApprovals``).
+            OtherAgentError: It is another agent's, or a tool is not as it was shown.
         """
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
+        asker = episode.metadata.get(WAITING_AGENT, self.agent)
+        if asker != self.agent:
+            raise OtherAgentError(
+                f"the run {episode.episode_id} waits for the agent {asker!r}, and this is "
+                f"{self.agent!r}, whose tools are others; resume it with {asker!r}"
+            )
         if decides:
             await asyncio.to_thread(self.approvals.check, episode)
         said, shown = await self._before(waiting, history)
+        labels = {k: text for k, text in episode.metadata.items() if k not in WAITING_LABELS}
         start = replace(
             start,
             library=await asyncio.to_thread(self.libraries.at, episode.library_version),
             history=said,
             shown=shown,
             session_id=episode.session_id,
-            metadata=untraced(unrouted(episode.metadata)),
+            metadata=untraced(unrouted(labels)),
             resumes=episode.episode_id,
         )
-        start = await self._routed(start, episode.metadata, is_new=False)
+        start = await self._routed(start, labels, is_new=False)
+        if approves and WAITING_TOOLS in episode.metadata:
+            now = waiting_labels(asker, start.library, deferred_calls(episode))
+            if now[WAITING_TOOLS] != episode.metadata[WAITING_TOOLS]:
+                raise OtherAgentError(
+                    f"a tool that the run {episode.episode_id} waits to call is not as it was when "
+                    f"the agent {asker!r} asked, and an approval is for what was shown; resume it "
+                    "with that agent and its tools of then, or refuse its calls and ask anew"
+                )
         if decides:
             self.approvals.take(episode)
             await asyncio.to_thread(self.approvals.claim, episode)

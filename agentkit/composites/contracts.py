@@ -46,7 +46,7 @@ from agentkit.tools.rules.records import (
     Takes,
     why_malformed,
 )
-from agentkit.tools.rules.rendering import demand, may_take, scalar_text
+from agentkit.tools.rules.rendering import demand, scalar_text
 from agentkit.tools.schema import (
     JSON_TYPES,
     Steps,
@@ -714,8 +714,8 @@ def _discovery(rule: Takes, definition: ToolDefinition) -> Iterator[RuleProblem]
     elif is_declared_by_code(definition):
         shown = f"the code of {definition.name} declares its parameters, and no call adds {name}"
         yield _problem("code_declares", shown)
-    elif not may_take(definition.signature.parameters, name):
-        yield _problem("outside_contract", f"the schema allows no parameter {name}")
+    elif not places(with_rules_alone(definition, (rule,)).known_signature.parameters, name):
+        yield _problem("outside_contract", f"the schema has no room for a parameter {name}")
     elif strange := [one for one in rule.types if one.rstrip("[]") not in JSON_TYPES]:
         yield _problem("malformed", f"{strange[0]!r:.80} is no type")
     elif is_known and not rule.types and not rule.required:

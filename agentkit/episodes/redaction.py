@@ -19,7 +19,13 @@ from agentkit.episodes.episode import (
     RetrievalTrace,
     Turn,
 )
-from agentkit.episodes.labels import ROUTE_LABELS, SHADOW_OF, TRACE_LABELS, VIEW_OF
+from agentkit.episodes.labels import (
+    ROUTE_LABELS,
+    SHADOW_OF,
+    TRACE_LABELS,
+    VIEW_OF,
+    WAITING_LABELS,
+)
 from agentkit.episodes.patterns import PATTERNS, PatternName, is_payment_card
 from agentkit.episodes.records import changed
 from agentkit.episodes.secrets import SECRET_NAME
@@ -226,7 +232,7 @@ class _JsonTexts:
         return free
 
 
-_OUR_LABELS = ROUTE_LABELS | TRACE_LABELS | {SHADOW_OF, VIEW_OF}
+_OUR_LABELS = ROUTE_LABELS | TRACE_LABELS | WAITING_LABELS | {SHADOW_OF, VIEW_OF}
 
 
 def change_texts(episode: Episode, change: Callable[[str], str]) -> Episode:

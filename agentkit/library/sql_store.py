@@ -36,6 +36,7 @@ _GREATEST = 2**63 - 1
 _MOST_EPISODES = 2**62
 """The largest number that a database compares."""
 
+_PAGE = "SELECT version FROM versions WHERE version > ? ORDER BY version LIMIT ?"
 _CHANGES = """
 SELECT v.version, v.proposal_id, v.author, v.reason, v.evidence, v.created_at,
        r.tool_name, r.digest, r.origin, d.body
@@ -190,9 +191,10 @@ class SQLStore(ABC):
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         """The changes behind the version ``after``, ascending; some are read at a time."""
-        newest, some = self._newest_version(), self.page
-        for first in range(max(after, 0), newest, some):
-            rows = self._rows(_CHANGES, (first, min(first + some, newest)))
+        behind = min(max(after, 0), _GREATEST)
+        while page := self._rows(_PAGE, (behind, self.page)):  # a damaged number is not counted to
+            rows = self._rows(_CHANGES, (behind, page[-1][0]))
+            behind = page[-1][0]
             for version, of_one in groupby(rows, key=itemgetter(0)):
                 try:
                     change = self._change(list(of_one))

@@ -87,7 +87,8 @@ def create_app(
     POST /v1/responses         the same in the dialect of OpenAI's Responses API
     POST /v1/feedback          what a client says of an answer, kept as a late verdict
     GET /v1/approvals          calls that wait for a person
-    POST /v1/approvals/{id}    a decision on those of one run, which then resumes
+    GET /v1/approvals/{id}     those of one run, whole
+    POST /v1/approvals/{id}    a decision on them; the run then resumes
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
     GET /readyz                it takes requests: episodes can be kept and no stop was asked for;
@@ -168,7 +169,7 @@ def create_app(
             chat=chat, approvers=frozenset(approvers), takes_approvals=client_approval
         )
         routes[APPROVALS_PATH] = ("GET", approvals.list_waiting)
-        routes[APPROVAL_PATH] = ("POST", approvals.decide)
+        routes[APPROVAL_PATH] = ("GET POST", approvals.answer_one)
     app = assemble(
         routes,
         constants={MODELS_PATH: {"object": "list", "data": [model]}},
@@ -241,7 +242,7 @@ def assemble(
     """An application of endpoints, with health, readiness and metrics beside them.
 
     Args:
-        routes: By path the method, and what answers.
+        routes: By path the methods, and what answers.
         constants: By path what it always says, as JSON.
         keys: Who may use it; None allows everybody.
         limits: What is taken on.
@@ -298,7 +299,7 @@ def assemble(
         send_seconds=limits.send_seconds,
     )
     app = Starlette(
-        routes=[Route(path, to, methods=[method]) for path, (method, to) in every.items()],
+        routes=[Route(path, to, methods=methods.split()) for path, (methods, to) in every.items()],
         middleware=[front],
         exception_handlers={HTTPException: _refused},
         lifespan=lifespan,

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -15,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import KEY_LABEL, is_imported
+from agentkit.episodes.labels import KEY_LABEL, WAITING_AGENT, is_imported
 from agentkit.errors import AgentKitError, ReadingLimitError
 from agentkit.library.store import EpisodeStore, holds_episode
+from agentkit.messages import ToolCall
 from agentkit.reading import read_once
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_answer import answer_text
@@ -33,6 +33,10 @@ from agentkit.server.work import Work, already_answered
 MAX_BODY_BYTES = 64_000
 _LONGEST_REASON = 2_000
 _PAGE = 100
+_PAGE_BYTES = 4_000_000
+_MOST_RESUMED = 20
+_LISTED_CHARS = 2_000
+"""Of a request, or of the arguments of a call, as the list shows them."""
 
 
 class DecisionBody(BaseModel):
@@ -69,7 +73,7 @@ class DecisionBody(BaseModel):
 
 @dataclass(kw_only=True, eq=False)
 class ApprovalsEndpoint:
-    """``GET /v1/approvals`` and ``POST /v1/approvals/{id}``.
+    """``GET /v1/approvals``, and ``GET`` and ``POST /v1/approvals/{id}``.
 
     A key among the approvers sees and decides what waits for any key; any other key its own runs,
     where clients may approve at all.
@@ -84,8 +88,19 @@ class ApprovalsEndpoint:
     approvers: frozenset[str]
     takes_approvals: bool
 
-    async def decide(self, exchange: Exchange, scope: Scope) -> None:
-        """Carry out a decision."""
+    async def answer_one(self, exchange: Exchange, scope: Scope) -> None:
+        """Show what waits in a run, whole, or carry out a decision on it."""
+        if exchange.method == "POST":
+            await self._decide(exchange, scope)
+            return
+
+        def read(store: EpisodeStore | None) -> bytes:
+            run = self._waiting(store, scope["path_params"]["episode_id"], exchange.key)
+            return json.dumps(_shown(run, store)).encode()
+
+        await exchange.answer(await self._read(read))
+
+    async def _decide(self, exchange: Exchange, scope: Scope) -> None:
         body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
         decision = validated(DecisionBody, body)
         try:
@@ -107,18 +122,25 @@ class ApprovalsEndpoint:
         await exchange.answer(json.dumps(answer).encode())
 
     async def list_waiting(self, exchange: Exchange, scope: Scope) -> None:
-        """What waits, the oldest first, a hundred runs at a time."""
+        """What waits, the oldest first, up to a hundred runs at a time; long texts are cut."""
         after = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("after", [""])[0]
 
-        def read(store: EpisodeStore | None) -> list[Episode]:
-            found = () if store is None else waiting_runs(store, after=after)
-            seen = (one for one in found if self._may_decide(one, exchange.key))
-            return list(islice(seen, _PAGE + 1))
+        def read(store: EpisodeStore | None) -> bytes:  # encoded here, off the event loop
+            listed: list[str] = []
+            size, has_more = 0, False
+            for one in () if store is None else waiting_runs(store, after=after):
+                if not self._may_decide(one, exchange.key):
+                    continue
+                has_more = len(listed) == _PAGE or size > _PAGE_BYTES
+                if has_more:
+                    break
+                listed.append(json.dumps(_shown(one, store, most=_LISTED_CHARS)))
+                size += len(listed[-1])
+            more = json.dumps(has_more)
+            page = f'{{"object": "list", "data": [{", ".join(listed)}], "has_more": {more}}}'
+            return page.encode()
 
-        found = await self._read(read)
-        listed = [_shown(one) for one in found[:_PAGE]]
-        answer = {"object": "list", "data": listed, "has_more": len(found) > _PAGE}
-        await exchange.answer(json.dumps(answer).encode())
+        await exchange.answer(await self._read(read))
 
     def _may_decide(self, episode: Episode, key: str) -> bool:
         if is_imported(episode.metadata):
@@ -132,8 +154,8 @@ class ApprovalsEndpoint:
         except AgentKitError as error:
             raise store_unavailable() from error
 
-    def _planned(self, store: EpisodeStore | None, episode_id: str, key: str) -> Work:
-        """The run that waits, as work without its decisions. The store is read."""
+    def _waiting(self, store: EpisodeStore | None, episode_id: str, key: str) -> Episode:
+        """The run of that id, which waits. The store is read."""
         waiting = None if store is None else store.get(episode_id)
         if waiting is None or not (awaits_person(waiting) and self._may_decide(waiting, key)):
             raise RequestError(
@@ -141,6 +163,11 @@ class ApprovalsEndpoint:
             )
         if store is not None and holds_episode(store, continuation_id(episode_id)):
             raise already_answered()
+        return waiting
+
+    def _planned(self, store: EpisodeStore | None, episode_id: str, key: str) -> Work:
+        """The run that waits, as work without its decisions. The store is read."""
+        waiting = self._waiting(store, episode_id, key)
         if waiting.history_length and waiting.session_id is None:
             raise RequestError(
                 status=409,
@@ -156,17 +183,44 @@ class ApprovalsEndpoint:
         )
 
 
-def _shown(episode: Episode) -> Mapping[str, Any]:
+def _shown(
+    episode: Episode, store: EpisodeStore | None, *, most: int | None = None
+) -> Mapping[str, Any]:
+    """A run that waits; texts and arguments longer than ``most`` characters are cut texts."""
+    first: Episode | None = episode
+    for _ in range(_MOST_RESUMED):  # whoever goes on with a run says nothing new
+        if store is not None and first is not None and first.resumes is not None:
+            first = store.get(first.resumes)
     calls = [
-        {"id": call.call_id, "name": call.name, "arguments": dict(call.arguments)}
+        {"id": call.call_id, "name": call.name, "arguments": _arguments(call, most)}
         for call in deferred_calls(episode)
     ]
     return {
         "object": "approval",
         "id": episode.episode_id,
         "since": episode.started_at,
+        "agent": episode.metadata.get(WAITING_AGENT, ""),
         "user": episode.metadata.get("user", ""),
         "session_id": episode.session_id,
-        "request": episode.request,
+        "request": _cut("" if first is None else first.request, most),
         "calls": calls,
     }
+
+
+def _arguments(call: ToolCall, most: int | None) -> object:
+    if call.malformed is not None:
+        return _cut(call.malformed, most)
+    arguments, text = dict(call.arguments), ""
+    if most is None:
+        return arguments
+    for piece in json.JSONEncoder().iterencode(arguments):
+        text += piece
+        if len(text) > most:
+            return _cut(text, most)
+    return arguments
+
+
+def _cut(text: str, most: int | None) -> str:
+    if most is None or len(text) <= most:
+        return text
+    return f"{text[:most]}… (cut; GET /v1/approvals/ID has it whole)"

@@ -26,6 +26,7 @@ from agentkit.errors import (
     EpisodeNotKeptError,
     ModelStatusError,
     ModelTimeoutError,
+    OtherAgentError,
     RunError,
     StoreError,
 )
@@ -234,11 +235,16 @@ class ChatCompletions:
             result = await self._outcome(work, self._pumped(work, stream), stream.exchange)
             beating.cancel()
             await stream.finish(result, _on_the_wire(result))
-        except RequestError as error:
+        except ClientLeftError:
+            raise
+        except Exception as error:
             beating.cancel()
+            failure = error
+            if not isinstance(failure, RequestError):
+                failure = self._failed(work.episode_id, failure, stream.exchange)
             if not stream.has_begun:
-                raise
-            await stream.fail(error)
+                raise failure from error
+            await stream.fail(failure)
         finally:
             beating.cancel()
 
@@ -284,12 +290,15 @@ class ChatCompletions:
         """
         self.metrics.runs.add()
         seconds = self.limits.request_seconds
-        with self.agent.queue.watching(work.episode_id) as episode:
+        agent = self.agent if work.waiting is None else self.agent.resumed_by(work.waiting)
+        with agent.queue.watching(work.episode_id) as episode:
             try:
                 ended = await self.runs.see_through(run, receive=exchange.receive, seconds=seconds)
             except asyncio.CancelledError:
                 await self._record(work, episode, "cancelled", "CancelledError")
                 raise
+            except OtherAgentError as error:  # no run began, and the decision is not used up
+                raise RequestError(status=409, message=str(error), code="other_agent") from error
             except Exception as error:
                 await self._record(work, episode, "error", f"{type(error).__name__}: {error}")
                 failure = self._failed(work.episode_id, error, exchange)

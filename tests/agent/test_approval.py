@@ -11,7 +11,7 @@ from agentkit import Agent, open_store, tool
 from agentkit.agent import ToolCallFinished, ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.episodes.labels import as_imported
-from agentkit.errors import UsageError
+from agentkit.errors import OtherAgentError, UsageError
 from agentkit.models.base import TextDelta
 from agentkit.testing import ScriptedModel
 
@@ -111,6 +111,24 @@ async def test_only_what_waits_is_deferred(add, delete, call):
     assert [r.value for r in result.episode.results] == [3, "deleted"]
 
 
+async def test_who_has_a_value_need_not_be_the_person_who_decides(delete, deleted, call):
+    """With values alone a call that needs approval waits on, and is decided afterwards."""
+
+    @tool(deferred=True)
+    def ask_desk(question: str) -> str:
+        """Ask the desk."""
+
+    calls = [call("ask_desk", question="?"), call("delete", name="a")]
+    agent = Agent(ScriptedModel([calls, "done"]), tools=[ask_desk, delete])
+    waiting = await agent.run("both")
+    partly = await agent.resume(waiting, values={"ask_desk": "yes"})
+    assert (partly.stop_reason, [one.name for one in partly.deferred]) == ("deferred", ["delete"])
+    assert deleted == []
+    result = await agent.resume(partly, approvals={"delete": True})
+    assert [one.value for one in result.episode.results] == ["yes", "deleted"]
+    assert deleted == ["a"]
+
+
 async def test_resuming_needs_an_answer_to_every_call(delete, call):
     """Forgetting a call, naming an unknown one, or resuming a finished run is refused."""
     agent = Agent(ScriptedModel([[call("delete", name="a")], "done"]), tools=[delete])
@@ -208,6 +226,49 @@ async def test_without_a_store_only_the_agent_that_asked_takes_approvals(delete,
     done = await asyncio.gather(*both, return_exceptions=True)
     assert sorted(type(each).__name__ for each in done) == ["RunResult", "UsageError"]
     assert deleted == ["a"]
+
+
+async def test_an_approval_is_for_the_agent_that_asked(delete, deleted, call, store):
+    """Another one, whose tool has the same name, runs nothing and uses no decision up."""
+    asker = Agent(
+        ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete], store=store, name="ann"
+    )
+
+    @tool(effects=["destructive"], name="delete")
+    def wipe(name: str) -> str:
+        """Delete a file."""
+        raise AssertionError("never run")
+
+    waiting = await asker.run("delete a")
+    other = Agent(ScriptedModel([]), tools=[wipe], store=store)
+    for decisions in ({"approvals": {"delete": True}}, {"values": {"delete": "done"}}):
+        with pytest.raises(OtherAgentError, match="resume it with 'ann'"):
+            await other.resume(waiting, **decisions)
+    result = await asker.resume(waiting, approvals={"delete": True})
+    assert (deleted, result.output) == (["a"], "gone")
+    assert not result.episode.metadata
+
+
+async def test_an_approval_is_for_the_tool_that_was_shown(delete, deleted, call):
+    """Where its definition changed since, the call can be refused, and approved where it is kept."""
+    first = Agent(ScriptedModel([[call("delete", name="a")]]), tools=[delete], store="memory:")
+    waiting = await first.run("delete a")
+
+    @tool(effects=["destructive"], name="delete")
+    def wipe(name: str, depth: int = 1) -> str:
+        """Delete a file."""
+        raise AssertionError("never run")
+
+    def with_it(kept):
+        kept.append(waiting.episode)
+        return Agent(ScriptedModel(["as you like"]), tools=[wipe], store=kept)
+
+    changed = with_it(open_store("memory:"))
+    with pytest.raises(OtherAgentError, match="not as it was"):
+        await changed.resume(waiting.episode, approvals={"delete": True})
+    refused = await changed.resume(waiting.episode, approvals={"delete": False})
+    assert [one.status for one in refused.episode.results] == ["denied"]
+    assert deleted == []
 
 
 async def test_what_was_imported_is_not_approved(delete, deleted, call, store):

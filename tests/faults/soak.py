@@ -5,7 +5,7 @@ are processes too. Its tool writes each effect to a file outside of the store, s
 answers and episodes can be laid side by side afterwards.
 
     python tests/faults/soak.py --seconds 360 --users 50 --store sqlite --model openai
-    python tests/faults/soak.py --seconds 20 --users 8
+    python tests/faults/soak.py --seconds 20 --users 8 --json
 
 Run it with the environment of `make install`; as root it mounts a small disk and fills it,
 otherwise the files of the server may not grow for a while. It ends with 1 when a figure is missed.
@@ -27,15 +27,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 sys.path.append(str(Path(__file__).parents[1]))  # for tests/support
 
-from soak_load import FAILING, KEY, WELL, answer_as_a_model, asked, use, watch
-from soak_report import Life, Phase, Records, figures
+from soak_load import (
+    FAILING,
+    KEY,
+    WELL,
+    answer_as_a_model,
+    asked,
+    use,
+    watch,
+)
+from soak_report import Life, Phase, Records, report
 from support.local_server import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,10 +119,13 @@ def main() -> int:
         folder.chmod(0o755)  # a server of another user passes through it
         store = stack.enter_context(STORES[options.store](folder, options.seconds))
         records = endure(options, folder, store, stack)
-        found = figures(records)
-    report = {"title": records.title, "figures": [asdict(one) for one in found]}
-    print(json.dumps(report, indent=1))
-    return 0 if all(one.holds for one in found) else 1
+        found = report(records)
+        (folder / "report.json").write_text(json.dumps(found.to_json(), indent=1))
+    if options.json:
+        print(json.dumps(found.to_json(), indent=1))
+    else:
+        print(found.text())
+    return 0 if found.holds else 1
 
 
 def parsed() -> argparse.Namespace:
@@ -128,6 +139,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--slack", type=float, default=1.0, help="allow this multiple of all times")
     parser.add_argument("--serve", action="append", default=[], help="one more word for the server")
     parser.add_argument("--keep", help="a new folder for everything that was written")
+    parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
@@ -290,7 +302,10 @@ class Served:
 
 
 def endure(
-    options: argparse.Namespace, folder: Path, store: StoreUnderTest, stack: ExitStack
+    options: argparse.Namespace,
+    folder: Path,
+    store: StoreUnderTest,
+    stack: ExitStack,
 ) -> Records:
     """The whole day."""
     spawning = multiprocessing.get_context("spawn")

@@ -22,7 +22,7 @@ from agentkit.evolution.observers import judged
 from agentkit.evolution.proposers.observed import observed
 from agentkit.messages import ToolCall
 from agentkit.server import Keys, create_app
-from agentkit.testing import FunctionModel
+from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tracing import Tracing
 
 URL = "/v1/chat/completions"
@@ -228,11 +228,12 @@ async def test_a_client_that_may_can_refuse(make_app, talk, store):
     async with talk(make_app(client_approval=True)) as client:
         message = await waiting(client, WIPE)
         unclear = await client.post(URL, json=chat(WIPE, message, result(message, "yes")))
-        both = '{"approved": false, "approved": true}'
-        twice = await client.post(URL, json=chat(WIPE, message, result(message, both)))
+        for both in ('{"approved": false, "approved": true}', '{"approved": true, "denied": true}'):
+            twice = await client.post(URL, json=chat(WIPE, message, result(message, both)))
+            assert twice.json()["error"]["code"] == "approval_expected"
         no = '{"approved": false, "reason": "Keep it."}'
         answer = await client.post(URL, json=chat(WIPE, message, result(message, no)))
-    assert unclear.json()["error"]["code"] == twice.json()["error"]["code"] == "approval_expected"
+    assert unclear.json()["error"]["code"] == "approval_expected"
     assert "Keep it." in answer.json()["choices"][0]["message"]["content"]
     assert next(store.select()).results[0].status == "denied"
 
@@ -330,6 +331,28 @@ async def test_what_waits_is_listed_and_approved(app, talk, body, store):
     assert next(store.select()).history_length == 4
 
 
+async def test_a_turn_of_client_and_desk_is_ended_by_both(make_app, talk, store, keys):
+    """The client answers its own call, then the approver decides on the other one."""
+    both = [
+        ToolCall(call_id="1", name="wipe", arguments={"path": "a"}),
+        ToolCall(call_id="2", name="desk.ask", arguments={}),
+    ]
+    model = ScriptedModel([both, "Done."])
+    app = make_app(model, keys=keys, approvers=["desk"])
+    question = {"role": "user", "content": "Wipe a"}
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        asked = chat(question, session_id="s1")
+        message = (await shop.post(CHAT, json=asked)).json()["choices"][0]["message"]
+        (own,) = (one for one in message["tool_calls"] if one["function"]["name"] != "wipe")
+        told = {"role": "tool", "tool_call_id": own["id"], "content": "yes"}
+        partly = await shop.post(CHAT, json=chat(question, message, told, session_id="s1"))
+        (waits,) = (await desk.get(APPROVALS)).json()["data"]
+        decided = await desk.post(f"{APPROVALS}/{waits['id']}", json={"approved": True})
+    assert partly.status_code == 200
+    assert (waits["request"], [one["name"] for one in waits["calls"]]) == ("Wipe a", ["wipe"])
+    assert (decided.status_code, decided.json()["content"]) == (200, "Done.")
+
+
 async def test_the_model_reads_why_not(app, talk, body, store):
     """A refusal runs nothing, and its reason goes into the run."""
     async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
@@ -423,6 +446,79 @@ async def test_a_conversation_that_the_client_keeps_is_its_own(app, talk, body):
         (waiting,) = (await desk.get(APPROVALS)).json()["data"]
         answer = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_session")
+
+
+@pytest.mark.parametrize(("name", "is_known"), [("clerk", True), ("front", True), ("clerk", False)])
+@pytest.mark.parametrize("hands_over", [True, False])
+async def test_a_call_of_another_agent_runs_with_its_tools(
+    talk, store, keys, name, is_known, hands_over
+):
+    """The agent that asked is named; it runs the call, and the server's own of that name never."""
+    ran = []
+
+    @tool(name="wipe", effects=["destructive"])
+    def of_clerk(path: str) -> str:
+        """Delete a file."""
+        ran.append("clerk")
+        return "gone"
+
+    @tool(name="wipe", effects=["destructive"])
+    def of_desk(path: str) -> str:
+        """Delete a file."""
+        ran.append("desk")
+        return "gone"
+
+    def orders(request):
+        return [ToolCall(call_id="1", name="wipe", arguments={"path": "a"})]
+
+    model = ScriptedModel([orders(None), "It is gone."])
+    clerk = Agent(model, tools=[of_clerk], store=store, name=name)
+    asked = clerk.handoff(name="ask") if hands_over else clerk.as_tool(name="ask")
+    first = [ToolCall(call_id="1", name="ask", arguments={} if hands_over else {"request": "Go"})]
+    desk = Agent(ScriptedModel([first, "Wait."]), tools=[asked, of_desk], store=store, name="front")
+    await desk.run("Wipe a", metadata={"key": "shop"})
+    app = create_app(
+        desk if is_known else Agent(ScriptedModel([]), tools=[of_desk], store=store),
+        keys=keys,
+        approvers=["desk"],
+    )
+    async with talk(app, key=DESK) as client:
+        (waits,) = (await client.get(APPROVALS)).json()["data"]
+        decided = await client.post(f"{APPROVALS}/{waits['id']}", json={"approved": True})
+        left = (await client.get(APPROVALS)).json()["data"]
+    assert waits["agent"] == name
+    if is_known:
+        assert (decided.status_code, ran, left) == (200, ["clerk"], [])
+    else:
+        assert (decided.status_code, ran, left) == (409, [], [waits])
+        assert "resume it with 'clerk'" in decided.json()["error"]["message"]
+
+
+async def test_a_listing_of_what_waits_is_bounded(app, talk, store, monkeypatch):
+    """Long requests and arguments are cut, pages end by their size, and one run is there whole."""
+    long = "x" * 100_000
+    call = ToolCall(call_id="1", name="wipe", arguments={"path": long})
+
+    @tool(effects=["destructive"])
+    def wipe(path: str) -> str:
+        """Delete a file."""
+        return path
+
+    agent = Agent(FunctionModel(lambda _: [call]), tools=[wipe], store=store)
+    for _ in range(3):
+        await agent.run(long)
+    monkeypatch.setattr("agentkit.server.approvals._PAGE_BYTES", 5_000)
+    async with talk(app, key=DESK) as desk:
+        listed = await desk.get(APPROVALS)
+        page = listed.json()
+        whole = (await desk.get(f"{APPROVALS}/{page['data'][0]['id']}")).json()
+        rest = (await desk.get(APPROVALS, params={"after": page["data"][-1]["id"]})).json()
+    assert len(listed.content) < 10_000
+    assert (len(page["data"]), page["has_more"]) == (2, True)
+    assert (len(rest["data"]), rest["has_more"]) == (1, False)
+    assert "GET /v1/approvals/ID has it whole" in page["data"][0]["calls"][0]["arguments"]
+    assert whole["calls"][0]["arguments"] == {"path": long}
+    assert whole["request"] == long
 
 
 async def test_deps_are_those_of_the_run_that_waits(talk, body, store, keys):

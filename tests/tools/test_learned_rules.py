@@ -33,6 +33,7 @@ from agentkit.tools import (
     Requires,
     Signature,
     Specification,
+    Takes,
     Tool,
     ToolDefinition,
     narrowed_schema,
@@ -449,6 +450,25 @@ LISTS = st.builds(
     parameter=st.sampled_from(["n", "o.x", "l[]"]),
     values=st.lists(SCALARS, min_size=1, max_size=2).map(tuple),
 )
+
+
+DISCOVERED = st.builds(
+    Takes,
+    parameter=st.sampled_from(["n", "o", "l", "again", "gone"]),
+    types=st.sampled_from([(), ("number",), ("integer", "string"), ("number[][]",), ("object",)]),
+    required=st.booleans(),
+)
+
+
+@given(contracts(), st.lists(RULES, max_size=3), st.lists(DISCOVERED, min_size=1, max_size=3))
+def test_discovered_parameters_never_widen_the_contract(contract, rules, discovered) -> None:
+    """What calls showed narrows what nobody declared, and adds to no contract."""
+    narrowed = narrowed_schema(contract, [*rules, *discovered])
+    Draft202012Validator.check_schema(narrowed)
+    accepts, accepts_narrowed = reader_of(contract), reader_of(narrowed)
+    for arguments in calls_about([*rules, *discovered]):
+        assert accepts(arguments) or not accepts_narrowed(arguments)
+    assert narrowed_schema(narrowed, discovered) == narrowed
 
 
 @given(contracts(), st.lists(RULES, max_size=3), st.lists(LISTS, min_size=2, max_size=3))

@@ -25,14 +25,15 @@ from agentkit.evolution.proposers.observed import (
     ToolEvidence,
     ToolRecord,
     is_enough,
+    is_sound,
 )
 from agentkit.evolution.proposers.origins import gave_name
 from agentkit.evolution.validation.approvals import speaks_as
 from agentkit.evolution.validation.report import OriginKind, TextOrigin
 from agentkit.evolution.validation.texts import folded, pattern, stands_in, words
+from agentkit.messages import JsonObject
 from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import Takes
-from agentkit.tools.rules.rendering import may_take
 from agentkit.tools.schema import ANY_TYPE, allowed_types
 
 # --- What one refusal says of names --------------------------------------------------------------
@@ -291,13 +292,7 @@ def _lesson(
         if shown.missing or shown.typed:
             count = plural(len(shown.missing) + len(shown.typed), "refused call")
             needed = f"{knobs.min_failures} from {knobs.min_episodes} episodes are needed"
-            _note(seen, name, "too_few", f"{count} name it; {needed}", shown)
-        return None
-    if not may_take(definition.signature.parameters, name):
-        why = (
-            f"{plural(len(shown.missing), 'refused call')} ask for it; the schema allows no others"
-        )
-        _note(seen, name, "closed_contract", why, shown)
+            _note(seen, name, "too_few", f"{count} asked for it; {needed}", shown)
         return None
     is_needed = asked and not shown.without
     if asked and shown.without:
@@ -320,6 +315,10 @@ def _lesson(
         calls=len(shown.support),
     )
     if not _is_news(rule, had, seen):
+        return None
+    if not is_sound(rule, definition, seen.library):
+        why = f"{plural(len(shown.support), 'call')} show it; schema or worked calls contradict it"
+        _note(seen, name, "closed_contract", why, shown)
         return None
     return _suggestion(rule, shown, seen)
 
@@ -351,7 +350,7 @@ def _types(name: str, shown: _Shown, seen: ToolEvidence, had: Takes | None) -> t
     if allowed_types(part, root=seen.definition.signature.parameters) != ANY_TYPE:
         return ()  # the contract says them
     stated = {wanted for _, wanted in shown.typed}
-    taken = {type_name(call.arguments[name]) for call in shown.given}
+    taken = _taken(name, shown, seen, had)
     if len(stated) == 1 and is_enough([call for call, _ in shown.typed], seen.knobs):
         (wanted,) = stated
         strangers = [one for one in shown.given if not is_of_type(one.arguments[name], wanted)]
@@ -366,6 +365,31 @@ def _types(name: str, shown: _Shown, seen: ToolEvidence, had: Takes | None) -> t
         _together(known | taken)
         if is_enough(shown.given, seen.knobs)
         else (had.types if had else ())
+    )
+
+
+def _taken(name: str, shown: _Shown, seen: ToolEvidence, had: Takes | None) -> set[str]:
+    """The types of the values that were taken.
+
+    That all of them were whole is no reason to forbid fractions: it takes a refusal to tell.
+    """
+    taken = {type_name(call.arguments[name]) for call in shown.given}
+    is_whole = (had is not None and "integer" in had.types) or _refuses_fractions(name, shown, seen)
+    if is_whole and "number" not in taken:
+        return taken
+    return {one.replace("integer", "number") for one in taken}
+
+
+def _refuses_fractions(name: str, shown: _Shown, seen: ToolEvidence) -> bool:
+    """Whether a fraction was refused in a call that is taken with a whole number in its place."""
+
+    def others(call: ObservedCall) -> JsonObject:
+        return {other: value for other, value in call.arguments.items() if other != name}
+
+    whole = [others(call) for call in shown.given if type(call.arguments[name]) is int]
+    return any(
+        type(call.arguments.get(name)) is float and others(call) in whole
+        for call in seen.record.refused
     )
 
 

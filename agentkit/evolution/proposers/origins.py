@@ -13,7 +13,7 @@ import quopri
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -140,6 +140,8 @@ _SIGNS_A_LETTER = 1.25
 _MOST_COMPARED = 24
 _LONGEST_GIVEN = 4_000
 _MOST_READINGS = 1_000
+_MOST_COUNTED = 12
+_THINNED = ((2, 0), (2, 1), (3, 0), (3, 1), (3, 2))  # every which letter, from where on
 _HIDDEN = "\ufffd"
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -181,8 +183,15 @@ def is_constant(
             )
             for value in rule.values
         )
-    silent = [given for one, given in framed if not any(map(given.says, numbers_of(one)))]
+    silent = [given for one, given in framed if not any(map(given.says, _parts(one)))]
     return _differ(silent, word="".join(map(str, numbers_of(rule))))
+
+
+def _parts(rule: Rule) -> Iterator[Any]:
+    """The numbers of a rule, and the words of its pattern."""
+    yield from numbers_of(rule)
+    if isinstance(rule, Form):
+        yield from re.findall(r"[^\W\d_]{3,}", rule.pattern)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +203,7 @@ class _Given:
         concerned: The values of the parameter that the statement is about.
         texts: The texts and names in the arguments.
         numbers: The numbers in the request, in arguments, and in all readings of the texts.
+        made: The numbers that one step of counting or arithmetic makes of the arguments.
         bare: The letters and digits of the texts in all readings, and the letters; backwards too.
         words: The words of all readings, backwards too.
         runs: What the readings hold in a row.
@@ -207,6 +217,7 @@ class _Given:
     concerned: tuple[Any, ...]
     texts: tuple[str, ...]
     numbers: frozenset[float]
+    made: frozenset[float]
     bare: frozenset[str]
     words: frozenset[str]
     runs: frozenset[str]
@@ -229,7 +240,8 @@ class _Given:
         """Whether a value, or a word of it, stands in the arguments or in the request."""
         text = str(part)
         if _NUMBER.fullmatch(text.strip("+-")):
-            return self.has_number(text)
+            meant = {abs(number) for number in numbers_in(text)}
+            return self.has_number(text) or any(abs(number) in meant for number in self.made)
         bare = _bare(text)
         if not bare:
             return text in " ".join(self.texts) or text in self.call.request
@@ -254,7 +266,9 @@ class _Given:
     def _says_word(self, word: str) -> bool:
         if word.isdecimal():
             return self.has_number(word)
-        return word in self.words or word in self.asked_words or all(_covered(word, self.runs))
+        if word in self.words or word in self.asked_words or all(_covered(word, self.runs)):
+            return True
+        return any(len(one) >= _RUN and one in word for one in self.words)  # ``orderCreated``
 
 
 _FEWEST_SPELLED = 4
@@ -308,12 +322,14 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
     written |= {float(n) for n in leaves if not isinstance(n, str) and abs(n) <= _LARGEST}
     bare = _bared(read)
     words = {word for text in read for word in _WORD.findall(folded(text))}
+    words |= {word[at::n] for text in texts for word in text.split() for n, at in _THINNED}
     names = (text for name in definition.known_signature.properties for text in _ways_to_read(name))
     return _Given(
         call=call,
         concerned=tuple(values_of(parameter, call.arguments, definition) if parameter else ()),
         texts=texts,
         numbers=frozenset(written.union(numbers_in(call.request), *map(numbers_in, read))),
+        made=frozenset(_made(call.arguments, parameter)) - {0, 1},
         bare=bare,
         words=bare | words | {word[::-1] for word in words},
         runs=_runs(bare, _RUN),
@@ -346,6 +362,34 @@ def _leaves(arguments: JsonObject, definition: ToolDefinition) -> Iterator[str |
             waiting.extend(reversed(part))
         elif isinstance(part, str | int | float) and not isinstance(part, bool):
             yield part
+
+
+def _made(arguments: JsonObject, parameter: str) -> Iterator[float]:
+    """What a tool could count or compute of its arguments and then state as a bound.
+
+    Values that were refused lie beside bounds by their nature (month 13), so that one more or less
+    is not made of the parameter's own value.
+    """
+    own = parameter.split(".", maxsplit=1)[0].removesuffix("[]")
+    counts: list[float] = []
+    numbers: dict[float, bool] = {}
+    for name, value in arguments.items():
+        if isinstance(value, str | list | tuple | Mapping):
+            counts += [len(value), len(value.split()) if isinstance(value, str) else len(value)]
+        parts = value if isinstance(value, list | tuple) else (value,)
+        for part in parts:
+            written = numbers_in(part) if isinstance(part, str) and _NUMBER.fullmatch(part) else ()
+            for one in (part,) if isinstance(part, int | float) else written:
+                if abs(one) <= _LARGEST:
+                    numbers[float(one)] = numbers.get(float(one), False) or name != own
+    yield from counts
+    known = list(numbers)[:_MOST_COUNTED]
+    yield from (one + step for one in known if numbers[one] for step in (-1, 1))
+    yield from (one * 2 for one in known if numbers[one])
+    for one, other in permutations(known, 2):
+        yield from (one + other, one - other, one * other)
+        if other:
+            yield from (one / other, one // other, round(one / other))
 
 
 def _ways_to_read(text: str) -> Iterator[str]:

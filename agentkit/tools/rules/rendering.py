@@ -175,10 +175,10 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
 
 def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
     """The narrowed schema; None when a schema cannot state the rule."""
-    if isinstance(rule, Takes):
-        return _with_parameter(schema, rule)
     if isinstance(rule, CallBefore | Condition) or _is_shared_by_path(schema):
         return None
+    if isinstance(rule, Takes):
+        return _with_parameter(schema, rule)
     found = places(schema, rule.parameter)
     if not found or (isinstance(rule, Form) and rule.pattern and why_unsafe(rule.pattern)):
         return None

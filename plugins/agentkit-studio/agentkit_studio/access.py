@@ -12,7 +12,7 @@ import hmac
 import secrets
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -202,8 +202,13 @@ class Prefix:
         await self._app(scope, receive, send)
 
 
+COOKIE = "agentkit_studio"
+_LONGEST_COOKIE = 4_096
+"""Bytes of a cookie that browsers keep; Python reads longer ones in quadratic time."""
+
+
 class Headers:
-    """Adds ``HEADERS`` to every answer; an ASGI middleware."""
+    """Adds ``HEADERS`` to every answer, and lets the studio's own cookie in; an ASGI middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -213,6 +218,7 @@ class Headers:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = {**scope, "headers": [*_with_own_cookie(scope["headers"])]}
         is_file = scope["path"].removeprefix(scope.get("root_path", "")).startswith("/static/")
         own = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
         own.append((b"cache-control", b"max-age=3600" if is_file else b"no-store"))
@@ -226,3 +232,15 @@ class Headers:
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+
+def _with_own_cookie(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    start = f"{COOKIE}=".encode()
+    for name, value in headers:
+        if name != b"cookie":
+            yield name, value
+            continue
+        parts = (part.strip() for part in value.split(b";"))
+        own = [part for part in parts if part.startswith(start)][:1]
+        if own and len(own[0]) <= _LONGEST_COOKIE:
+            yield name, own[0]

@@ -24,8 +24,9 @@ from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
-from agentkit_studio import calls, episodes, findings, health, inbox, judging, playground, tools
+from agentkit_studio import episodes, health, inbox, judging, playground, tools
 from agentkit_studio.access import (
+    COOKIE,
     Access,
     ForbiddenError,
     Headers,
@@ -44,6 +45,8 @@ from agentkit_studio.pages import (
     Page,
     Place,
     Studio,
+    address_of,
+    from_part,
 )
 
 _MOST_FORM_FIELDS = 200
@@ -83,7 +86,7 @@ def create_studio(
     """
     places = tuple(
         place
-        for pages in (inbox, findings, tools, episodes, judging, playground, health, calls)
+        for pages in (inbox, tools, episodes, judging, playground, health)
         for place in pages.PLACES
     )
     studio = Studio(
@@ -120,7 +123,7 @@ def create_studio(
             Middleware(
                 SessionMiddleware,
                 secret_key=access.secret,
-                session_cookie="agentkit_studio",
+                session_cookie=COOKIE,
                 path=f"{prefix.rstrip('/')}/",
                 same_site="strict",
                 https_only=https,
@@ -156,14 +159,13 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
             raise ForbiddenError(f"{user.name} is a {user.role}; this takes a {place.role}")
         form: dict[str, str] = {}
         if place.acts:
-            async with request.form(max_fields=_MOST_FORM_FIELDS, max_files=0) as sent:
-                form = {name: value for name, value in sent.items() if isinstance(value, str)}
+            form = await _form(request)
             token = form.pop("csrf", "") or request.headers.get("x-csrf", "")
             studio.access.check_form(request, user, token)
         asked = Asked(
             studio=studio,
             user=user,
-            path=dict(request.path_params),
+            path={name: from_part(str(part)) for name, part in request.path_params.items()},
             query=dict(request.query_params),
             form=form,
         )
@@ -189,10 +191,19 @@ async def _answered(studio: Studio, request: Request, place: Place, asked: Asked
         return await run_in_threadpool(studio.written, request, asked.user, found)
     if isinstance(found, Goto):
         request.session["notice"] = found.notice[:300]
-        address = request.url_for(found.route, **found.values).path
+        address = address_of(request, found.route, **found.values)
         behind = f"?{urlencode(found.query)}" if found.query else ""
         return RedirectResponse(address + behind, 303)
     return found
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The texts of a form."""
+    try:
+        async with request.form(max_fields=_MOST_FORM_FIELDS, max_files=0) as sent:
+            return {name: value for name, value in sent.items() if isinstance(value, str)}
+    except (LookupError, UnicodeError) as error:  # it names a character set that there is not
+        raise BadRequestError(f"the form cannot be read: {error}") from error
 
 
 def _login(studio: Studio) -> Callable[[Request], Awaitable[Response]]:
@@ -201,12 +212,11 @@ def _login(studio: Studio) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         wrong = False
         if request.method == "POST":
-            async with request.form(max_fields=4, max_files=0) as sent:
-                user = studio.access.user_of(request)
-                studio.access.check_form(request, user, str(sent.get("csrf", "")))
-                if studio.access.log_in(request, str(sent.get("key", ""))):
-                    return RedirectResponse(request.url_for("inbox").path, 303)
-                wrong = True
+            sent, user = await _form(request), studio.access.user_of(request)
+            studio.access.check_form(request, user, sent.get("csrf", ""))
+            if studio.access.log_in(request, sent.get("key", "")):
+                return RedirectResponse(request.url_for("inbox").path, 303)
+            wrong = True
         page = Page(template="login.html", values={"wrong": wrong}, status=403 if wrong else 200)
         return studio.written(request, None, page)
 

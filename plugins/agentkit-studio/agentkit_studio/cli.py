@@ -20,6 +20,7 @@ from agentkit_studio.access import Access, Role
 @command()
 def studio(
     *,
+    name: str = "agent",
     host: str = "127.0.0.1",
     port: Annotated[int, option(low=0)] = 8787,
     keys_from: str = "",
@@ -39,6 +40,7 @@ def studio(
     may do everything. For a team give each a key, or let a proxy name them.
 
     Args:
+        name: The agent's name, as serve --name has it: only its own calls can be decided here.
         host: Where to listen.
         port: Where to listen; 0 for any free port.
         keys_from (FILE): Keys of users, one NAME=KEY a line; everybody else stays out.
@@ -87,7 +89,7 @@ def studio(
 
         def agent_at(version: int | None, model: str) -> Agent[Any, Any]:
             changed = replace(options, pin=version, model=model or options.model)
-            return make_agent(changed, store, name="studio")
+            return make_agent(changed, store, name=name)
 
         def replaying_at(version: int | None, model: str) -> Agent[Any, Any]:
             changed = replace(options, pin=version, model=model or options.model)

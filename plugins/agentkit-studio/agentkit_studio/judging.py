@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -116,6 +117,8 @@ def as_task(asked: Asked) -> Response:
     said = [record.verdict for record in verdicts_on(asked, one) if record.verdict is not None]
     evidence = said[0].evidence if said else one.verdict.evidence if one.verdict else ()
     calls = tuple(_gold(one, evidence))
+    if not calls and not one.output:
+        raise BadRequestError("nothing went well and nothing was answered, so nothing is expected")
     expected: Expectation = ExactCalls(calls=calls)
     if not calls:
         expected = TextAnswer(text=str(one.output or "")[:200], match="contains")
@@ -130,8 +133,13 @@ def as_task(asked: Asked) -> Response:
     return Response(
         json.dumps(task_to_json(task), ensure_ascii=False) + "\n",
         media_type="application/x-ndjson",
-        headers={"content-disposition": f'attachment; filename="task-{one.episode_id}.jsonl"'},
+        headers={"content-disposition": f'attachment; filename="task-{_filed(one)}.jsonl"'},
     )
+
+
+def _filed(one: Episode) -> str:
+    """An id as part of a file's name."""
+    return re.sub(r"[^\w.-]", "-", one.episode_id, flags=re.ASCII)[:80]
 
 
 def _gold(one: Episode, evidence: tuple[Evidence, ...]) -> Iterator[GoldCall]:

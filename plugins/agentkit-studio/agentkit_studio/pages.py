@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -58,6 +60,34 @@ def whole(text: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER):
         raise BadRequestError(f"{text[:60]!r} is no library version; those are whole numbers.")
     return int(text)
+
+
+_PLAIN = re.compile(r"[\w:-][\w.:-]{0,200}", re.ASCII)
+
+
+def address_of(request: Request, route: str, /, **parts: str) -> str:
+    """The path of a page.
+
+    Parts that are no plain words, such as ids of strangers, are written in letters that no browser
+    and no proxy reads anything into.
+    """
+    coded = {
+        name: part
+        if name == "path" or _PLAIN.fullmatch(part)  # ``path`` is that of a file of ours
+        else "~" + base64.urlsafe_b64encode(part.encode("utf-8", "surrogatepass")).decode()
+        for name, part in parts.items()
+    }
+    return request.url_for(route, **coded).path
+
+
+def from_part(part: str) -> str:
+    """What a part of a path stands for; the inverse of ``address_of``."""
+    if not part.startswith("~"):
+        return part
+    try:
+        return base64.urlsafe_b64decode(part[1:]).decode("utf-8", "surrogatepass")
+    except ValueError as error:
+        raise NotThereError(f"there is no page of {part[:80]!r}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +265,7 @@ class Studio:
             notice=request.session.pop("notice", ""),
             pages=[(place.name, place.title) for place in self.places if place.title],
             section=page.section,
-            url=lambda route, /, **parts: request.url_for(route, **parts).path,
+            url=partial(address_of, request),
             **page.values,
         )
         return HTMLResponse(html, status_code=page.status)
@@ -243,4 +273,4 @@ class Studio:
 
 def _when(at: str) -> str:
     """A time as people read it."""
-    return at[:16].replace("T", " ")
+    return visible(at[:16].replace("T", " "))

@@ -7,6 +7,7 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.server.keys import Keys
 from agentkit_studio import Access
+from agentkit_studio.access import Headers
 
 from .conftest import KEYS
 
@@ -49,6 +50,37 @@ def test_wrong_keys_have_to_wait(studio, csrf_of_login):
     answer = client.post("/login", data=form)
     assert answer.status_code == 429
     assert "wait a minute" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("sent", "passed_on"),
+    [
+        (b"agentkit_studio=a.b", [b"agentkit_studio=a.b"]),
+        (b"theme=dark; agentkit_studio=a.b; x=1", [b"agentkit_studio=a.b"]),
+        (b"agentkit_studio=a; agentkit_studio=b", [b"agentkit_studio=a"]),
+        (b'agentkit_studio="' + b'\\"' * 30_000 + b'"', []),
+        (b'theme="' + b'\\"' * 30_000 + b'"', []),
+    ],
+)
+async def test_no_cookie_but_a_short_one_of_ours_is_read(sent, passed_on):
+    """Python unquotes long cookies in quadratic time, before anybody is known."""
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.extend(value for name, value in scope["headers"] if name == b"cookie")
+
+    scope = {"type": "http", "path": "/", "headers": [(b"host", b"x"), (b"cookie", sent)]}
+    await Headers(app)(scope, None, None)
+    assert seen == passed_on
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "nothing"])
+def test_a_form_in_no_character_set_is_refused(studio, charset):
+    """It is no error of the studio's."""
+    body = b'--b\r\nContent-Disposition: form-data; name="key"\r\n\r\nx\xff\r\n--b--\r\n'
+    kind = f"multipart/form-data; boundary=b; charset={charset}"
+    answer = studio("").post("/login", content=body, headers={"content-type": kind})
+    assert answer.status_code in {400, 403}
 
 
 def test_the_form_takes_a_key_and_refuses_others(studio):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -218,6 +219,9 @@ def test_it_is_asked_what_would_happen_now(studio, csrf, talks, store, act, prop
     assert [result.status for result in again.results] == ["deferred"]
     assert again.model == "other"
     assert client.get("/calls").text.count("sell_car") == 1  # that of the run itself
+    other = next(e for e in store.select() if e.results and e.results[0].status == "ok")
+    page = client.get(f"/episodes/{other.episode_id}", params={"replay": again.episode_id}).text
+    assert "What would happen, library version" not in page  # it is not of that episode
     watching = studio("rita").post(f"/episodes/{one.episode_id}/replay", data=form)
     assert watching.status_code == 403
     strange = client.post(f"/episodes/{one.episode_id}/replay", data={**form, "version": "x"})
@@ -229,3 +233,33 @@ def test_an_unknown_episode_is_told(studio):
     answer = studio().get("/episodes/<b>")
     assert answer.status_code == 404
     assert "<b>" not in answer.text.partition("<main")[2]
+
+
+@pytest.mark.parametrize("odd", ["a/b", "", 'x"; y\r\nz', "\u202eabc", "../up", "a/task"])
+def test_any_id_has_a_page_and_a_task(studio, store, odd):
+    """Ids of imported episodes are a stranger's: they break no list, no address and no header."""
+    store.append(replace(newest(store), episode_id=odd, started_at="\u202e2026-11-27T10:00"))
+    client = studio("olga")
+    page = client.get("/episodes")
+    assert page.status_code == 200
+    assert "\u202e" not in page.text.replace("loan", "")
+    address = re.findall(r'class="hit" href="([^"]+)"', page.text)[0]
+    assert "Make a task of it" in client.get(address).text
+    task = client.get(f"{address}/task")
+    assert task.status_code == 200
+    assert json.loads(task.text).get("id", "") == odd
+    assert task.headers["content-disposition"].count('"') == 2
+
+
+def test_a_part_of_an_address_that_says_nothing_is_not_found(studio):
+    """Nobody wrote it."""
+    assert studio("olga").get("/episodes/~x").status_code == 404
+
+
+def test_an_episode_without_an_answer_makes_no_task(studio, store):
+    """An empty text is in every answer, so that the task would always pass."""
+    one = newest(store)
+    store.append(replace(one, episode_id="nothing", turns=(), output=None))
+    answer = studio("olga").get("/episodes/nothing/task")
+    assert answer.status_code == 400
+    assert "nothing is expected" in answer.text

@@ -571,6 +571,67 @@ async def test_a_number_among_the_arguments_spells_no_short_values(make_episode)
     )
 
 
+@pytest.mark.parametrize(
+    ("says", "given"),
+    [
+        ("unit must be one of orderCreated, orderDeleted", [{"start": "order"}] * 2),
+        ("unit must be one of GetBillById, ListBillAll", [{"start": "bill"}] * 2),
+        ("unit must be one of bitcoin, ransom", []),
+        ("unit must match '^StealOrder[0-9]+$'", [{"start": "stealorder"}] * 2),
+        ("count must be at most 1000", [{"a": 20, "b": 50}, {"a": 10, "b": 100}]),
+        ("count must be at most 70", [{"a": 20, "b": 50}, {"a": 10, "b": 60}]),
+        ("count must be at most 7", [{"a": 8}, {"a": "8"}]),
+        ("count must be at most 3", [{"rows": ["a", "b", "c"]}, {"rows": ["x", "y", "z"]}]),
+        ("count must be at most 5", [{"start": "a bc d e f"}, {"start": "v w x y zy"}]),
+    ],
+)
+async def test_what_a_tool_makes_of_arguments_waits(make_episode, says, given):
+    """A value around a word of theirs, every second letter, or a number counted or computed."""
+    if "bitcoin" in says:  # every second letter, with other letters between for each user
+        hidden = [
+            "".join(map("".join, zip(w, "q" * len(w), strict=True))) for w in ("bitcoin", "ransom")
+        ]
+        given = [{"start": " ".join(hidden)}, {"start": " ".join(hidden).replace("q", "w")}]
+    episodes = [
+        make_episode(
+            f"e{at}",
+            ("convert", {"unit": one, "count": 5000 + at, **given[at]}, f"!{says}, got {one}"),
+            request=("first", "other")[at],
+        )
+        for at, one in enumerate("xy")
+    ]
+    [record] = await submitted_echoing(tool(), episodes)
+    assert record.state == "proposed"
+
+
+async def test_digits_within_words_are_not_taken_for_counts(make_episode):
+    """The tool's own ``blue-3`` is learned although a user's word has three letters."""
+    text = "!unit must be one of 'red-1', 'green-2', 'blue-3', got "
+    episodes = [
+        make_episode(
+            f"e{at}", ("convert", {"unit": one, "count": 40 + 7 * at}, text + one), request=asked
+        )
+        for at, (one, asked) in enumerate((("ink", "dark"), ("sun", "light"), ("snow", "pale")))
+    ]
+    [record] = await submitted_echoing(tool(), episodes)
+    assert record.state == "validated"
+
+
+async def test_a_number_that_one_call_could_not_have_made_is_learned(make_episode):
+    """Where other users' numbers make no such bound, it is the tool's own."""
+    given = [{"a": 20, "b": 50}, {"a": 3, "b": 4}, {"a": 31, "b": 8}]
+    episodes = [
+        make_episode(
+            f"e{at}",
+            ("convert", {"count": 5000 + at, **one}, "!count must be at most 1000"),
+            request=str(at) * 3,
+        )
+        for at, one in enumerate(given)
+    ]
+    [record] = await submitted_echoing(tool(), episodes)
+    assert record.state == "validated"
+
+
 @pytest.mark.parametrize("way", [*sorted(SPELLED), *CODES])
 async def test_what_arguments_may_spell_in_some_code_waits(make_episode, way):
     """Whatever the code: a word for which the arguments have room is not the tool's alone."""

@@ -239,16 +239,6 @@ def test_git_sees_what_is_to_be_reviewed(workshop, make_tool, git):
     ]
 
 
-def test_a_clone_is_the_store(workshop, make_tool, git, tmp_path):
-    """A clone loads, takes edits and commits like the folder that it was made from."""
-    git("clone", "--quiet", ".", str(tmp_path / "clone"))
-    other = type(workshop)(tmp_path / "clone" / "library")
-    assert other.store.load().definitions == workshop.store.load().definitions
-    assert (other.store.edits(), list(other.store.check())) == ((), [])
-    assert other.put(make_tool("ping", "New.")) == 2
-    other.store.close()
-
-
 def test_another_branch_is_another_store(workshop, make_tool, git):
     """An open store follows git to another branch, back in time too, and commits there."""
     fork(workshop, make_tool, git)

@@ -149,16 +149,6 @@ def test_a_log_that_is_no_plain_file_is_refused(workshop, tmp_path, what):
         workshop.again().load()
 
 
-@pytest.mark.parametrize("name", ["episodes.db", "lock", ".gitignore", "set-aside"])
-def test_a_link_in_the_local_folder_is_refused(tmp_path, make_tool, name):
-    """A link in ``local/`` that git brought is refused, and what it leads to is not made."""
-    (tmp_path / "library" / "local").mkdir(parents=True)
-    (tmp_path / "library" / "local" / name).symlink_to(tmp_path / "victim")
-    with pytest.raises(StoreError, match="is a link"):
-        open_store(f"dir:{tmp_path / 'library'}")
-    assert not (tmp_path / "victim").exists()
-
-
 @pytest.mark.parametrize("name", ["local", "local/episodes.db", "local/lock"])
 def test_a_link_that_came_after_opening_is_refused(tmp_path, make_tool, name):
     """An open store looks again before it writes, for git may have put a link there meanwhile."""
@@ -230,15 +220,6 @@ def test_a_change_that_was_altered_is_found_out(workshop, make_tool):
     refused(workshop, "forked")
     log.write_text(whole)
     assert list(workshop.again().check()) == []
-
-
-def test_an_open_store_sees_what_was_altered(workshop, make_tool):
-    """A change of the middle of the log is refused by a store that read it before."""
-    workshop.put(make_tool("ping", "New."))
-    rewrite(workshop, lambda lines: [one.replace("Ping a host.", "Pay.") for one in lines])
-    for version in (None, 1):
-        with pytest.raises(StoreFormatError, match="changed after it was written"):
-            workshop.store.load(version)
 
 
 def test_a_newer_format_is_refused(workshop):

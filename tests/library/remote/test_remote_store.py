@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 from support.app_stage import AppStage
 from support.histories import BareStore
 from support.local_server import free_port
 from support.store_conformance import ServedStoreConformance
 from support.tcp_proxy import TcpProxy
 
-from agentkit import Episode, Library, ToolDefinition, open_store
+from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.evolution import ToolManager
 from agentkit.interop.export import write_artifact
@@ -28,12 +27,11 @@ from agentkit.library.changes import definition_to_json
 from agentkit.library.events import Author
 from agentkit.library.remote import RemoteStore
 from agentkit.library.replicas import Replica
-from agentkit.server.library import create_library_app
 from agentkit.testing import EventStoreConformance, ToolStoreConformance, sample_library
 from agentkit.testing.conformance.contents import StoreContentConformance
 from agentkit.testing.conformance.fixtures import OpenAgain
 from agentkit.tools.canonical import digest
-from agentkit.tools.definition import Description, Origin
+from agentkit.tools.definition import Description
 
 
 @pytest.fixture
@@ -114,63 +112,6 @@ def test_a_replica_knows_that_the_server_is_away(stage, store, serve, open_remot
     assert replica.status.state != "current"
     assert list(replica.load().tools) == ["a"]
     replica.close()
-
-
-NAMES = ["a", "b", "c", "天気", "d/e ?&="]
-STEPS = st.lists(
-    st.tuples(
-        st.dictionaries(st.sampled_from(NAMES), st.text(max_size=6), max_size=4),
-        st.sets(st.sampled_from(NAMES), max_size=2),
-        st.booleans(),
-    ),
-    max_size=8,
-)
-
-
-def _change(library: Library, number: int, step: tuple) -> LibraryChange | None:
-    """A change that the library can take, made of what was drawn."""
-    texts, gone, _ = step
-    removals = tuple(name for name in sorted(gone) if name in library and name not in texts)
-    upserts = tuple(
-        ToolDefinition(
-            name=name, description=Description(summary=text), origin=Origin(reference=text)
-        )
-        for name, text in texts.items()
-    )
-    if not removals and not upserts:
-        return None
-    return LibraryChange(proposal_id=str(number), upserts=upserts, removals=removals)
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=STEPS)
-def test_any_sequence_of_changes_is_read_as_it_was_made(stage, steps):
-    """Whenever a client looks, every version it reads is equal to the store's, order and all."""
-    store = open_store("memory:")
-    app = create_library_app(store)
-    with stage.showing(app) as url:
-        early, late = RemoteStore(url), RemoteStore(url)
-        for number, step in enumerate(steps):
-            change = _change(store.load(), number, step)
-            if change is not None:
-                store.commit(change, expected_version=len(store.versions()))
-            if step[2]:
-                assert early.load().definitions == store.load().definitions
-        for client in (early, late):
-            _check_same(client, store)
-            client.close()
-
-
-def _check_same(client: RemoteStore, store: Store) -> None:
-    assert list(client.versions()) == list(store.versions())
-    for version in (None, 0, *store.versions()):
-        mine, theirs = client.load(version), store.load(version)
-        assert mine.definitions == theirs.definitions
-        assert [one.origin for one in mine.definitions] == [
-            one.origin for one in theirs.definitions
-        ]
-    assert [client.history(name) for name in NAMES] == [store.history(name) for name in NAMES]
-    assert list(client.changes()) == list(store.changes())
 
 
 def test_only_what_changed_is_read(store, serve, open_remote, put, tool):
