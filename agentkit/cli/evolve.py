@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,7 +34,13 @@ from agentkit.cli.options import (
 from agentkit.cli.output import LineProgress, one_line, print_json, say
 from agentkit.cli.project import current_project
 from agentkit.cli.run import ask_at_terminal, report_binding
-from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
+from agentkit.cli.stores import (
+    manager_of,
+    opened,
+    opened_if_there,
+    opened_to_read,
+    tool_traffic,
+)
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
 from agentkit.episodes.labels import as_imported, as_own, is_imported
@@ -53,6 +60,7 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, LookedAt, evolve, evolving
+from agentkit.evolution.worth import WorthProposer
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import file_of
@@ -64,7 +72,7 @@ from agentkit.tools.tool import Tool
 WATCH_SECONDS = 30.0
 """Seconds between looks of ``--watch`` for new episodes."""
 
-Step = Literal["evidence", "evolution", "feedback", "composites", "mine", "learn"]
+Step = Literal["evidence", "worth", "evolution", "feedback", "composites", "mine", "learn"]
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
 
 _NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
@@ -122,9 +130,9 @@ class RoundOptions:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
-    def proposers(self) -> list[Proposer]:
+    def proposers(self, worth: WorthProposer) -> list[Proposer]:
         """The proposers of changes."""
-        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
+        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer()), ("worth", worth)]
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
         else:
@@ -220,11 +228,13 @@ class _Round:
         self._explore(store, code, manager.library)
         reading = self._reading(manager.library)
         episodes = self._episodes() if reading is None else reading.episodes
+        traffic = None if reading is None else partial(self._traffic, store)
+        worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
         with self._compared(episodes, manager.library) as (compare, lessons):
             outcome = wait_for(
                 evolve(
                     manager,
-                    what.proposers(),
+                    what.proposers(worth),
                     episodes=lessons,
                     reading=reading,
                     compare=compare,
@@ -238,6 +248,10 @@ class _Round:
         if reading is not None and is_done and not outcome.silent:
             self._keep(reading.cursor)
         return outcome
+
+    def _traffic(self, store: Store, tool: str) -> Sequence[Episode]:
+        with opened_if_there(self.what.answers) as evaluations:
+            return tool_traffic(store, evaluations, tool)
 
     def _reading(self, library: Library) -> RoundEpisodes | None:
         """What is new, and what it bears on; None where the round reads all of some episodes."""
