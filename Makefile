@@ -40,7 +40,7 @@ demo-picture: $(VENV)/.dev openmp  ## run the demo and record it into docs/image
 	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 5 -- $(BIN)/agentkit demo $(ARGS)
 
 studio-pictures: $(VENV)/.dev  ## play the studio's story in Chromium and keep its pictures in docs/images
-	STUDIO_PICTURES=docs/images $(BIN)/pytest plugins/agentkit-studio/tests/test_browser.py -k story $(ARGS)
+	STUDIO_PICTURES=docs/images $(BIN)/pytest plugins/agentkit-studio/tests/test_browser.py -k story_of_a_rule $(ARGS)
 
 test: lint weights types unit meaning  ## lint, check types, run the tests that take seconds
 

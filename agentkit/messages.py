@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from agentkit.errors import ReadingLimitError
@@ -51,6 +52,22 @@ def check_sent(data: object) -> None:
         raise ReadingLimitError(f"it is nested deeper than {MAX_SENT_DEPTH} levels")
     if count > MAX_SENT_VALUES:
         raise ReadingLimitError(f"it holds more than {MAX_SENT_VALUES:,} values")
+    if not is_finite(data):
+        raise ReadingLimitError("it holds a number beyond all bounds, or NaN, which are not JSON")
+
+
+def is_finite(data: object) -> bool:
+    """Whether JSON data holds no infinity and no NaN; readers make infinity of ``1e400``."""
+    waiting = [data]
+    for value in waiting:
+        if isinstance(value, float):
+            if not isfinite(value):
+                return False
+        elif isinstance(value, Mapping):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(value)
+    return True
 
 
 def measured(
@@ -107,12 +124,12 @@ class ToolCall:
 
     @classmethod
     def from_json(cls, record: JsonObject) -> ToolCall:
-        """The inverse of ``to_json``."""
+        """The inverse of ``to_json``; arguments that are not JSON, of older records, are text."""
+        arguments, malformed = record.get("arguments", {}), record.get("malformed")
+        if not is_finite(arguments):
+            arguments, malformed = {}, malformed or str(arguments)
         return cls(
-            call_id=record["call_id"],
-            name=record["name"],
-            arguments=record.get("arguments", {}),
-            malformed=record.get("malformed"),
+            call_id=record["call_id"], name=record["name"], arguments=arguments, malformed=malformed
         )
 
 
@@ -374,9 +391,21 @@ class TokenIds:
         return cls(**{name: tuple(part) for name, part in record.items()})
 
 
+MOST_TOKENS = 10**12
+"""The largest count of tokens or requests that is believed."""
+
+
+def count_of(stated: object) -> int:
+    """A count as a server states it; 0, for unknown, where it is none from 0 to ``MOST_TOKENS``."""
+    return stated if type(stated) is int and 0 <= stated <= MOST_TOKENS else 0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
     """What a stretch of model use cost. Adds up with ``+``.
+
+    Servers and stored records state what they like, so a count that is none is 0, more cached
+    tokens than were read are 0, and a cost that is no amount of money is None.
 
     Attributes:
         requests: Requests sent to a model.
@@ -392,6 +421,27 @@ class Usage:
     completion_tokens: int = 0
     cost_usd: float | None = None
 
+    def __post_init__(self) -> None:
+        asked, read, written = self.requests, self.prompt_tokens, self.completion_tokens
+        cached, cost = self.cached_tokens, self.cost_usd
+        are_counts = type(asked) is type(read) is type(written) is type(cached) is int
+        if not (
+            are_counts
+            and 0 <= asked <= MOST_TOKENS
+            and 0 <= cached <= read <= MOST_TOKENS
+            and 0 <= written <= MOST_TOKENS
+        ):
+            self._believe()
+        if cost is not None and not (type(cost) in {int, float} and 0 <= cost <= MOST_TOKENS):
+            object.__setattr__(self, "cost_usd", None)
+
+    def _believe(self) -> None:
+        """Keep what can be counts."""
+        for name in ("requests", "prompt_tokens", "cached_tokens", "completion_tokens"):
+            object.__setattr__(self, name, count_of(getattr(self, name)))
+        if self.cached_tokens > self.prompt_tokens:
+            object.__setattr__(self, "cached_tokens", 0)
+
     @property
     def total_tokens(self) -> int:
         """Tokens read and written."""
@@ -400,11 +450,11 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
-            requests=self.requests + other.requests,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cost_usd=sum(costs) if costs else None,
+            requests=min(self.requests + other.requests, MOST_TOKENS),
+            prompt_tokens=min(self.prompt_tokens + other.prompt_tokens, MOST_TOKENS),
+            cached_tokens=min(self.cached_tokens + other.cached_tokens, MOST_TOKENS),
+            completion_tokens=min(self.completion_tokens + other.completion_tokens, MOST_TOKENS),
+            cost_usd=min(sum(costs), MOST_TOKENS) if costs else None,
         )
 
     def to_json(self) -> dict[str, Any]:

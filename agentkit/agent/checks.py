@@ -43,6 +43,7 @@ from agentkit.messages import (
     FailureKind,
     ToolCall,
     ToolFailure,
+    is_finite,
     measured,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
@@ -306,7 +307,7 @@ def normalize_response(
     """The answer as the run goes on with it.
 
     Some servers number calls anew in each answer, but ids must be unique within a run. Arguments
-    nested deeper than ``MAX_ARGUMENT_DEPTH`` become malformed.
+    nested deeper than ``MAX_ARGUMENT_DEPTH``, or with numbers that JSON has not, become malformed.
 
     Args:
         message: The answer.
@@ -339,12 +340,15 @@ def _renamed(call: ToolCall, taken: set[str], suffixes: dict[str, int]) -> ToolC
 
 
 def bounded(call: ToolCall) -> ToolCall:
-    """The call, malformed where its arguments are nested too deeply, or hold too many values."""
+    """The call, malformed where its arguments are too deep, too many, or hold infinity or NaN."""
     levels, count = measured(
         call.arguments, most_levels=MAX_ARGUMENT_DEPTH, most_values=MAX_SENT_VALUES
     )
     if levels <= MAX_ARGUMENT_DEPTH and count <= MAX_SENT_VALUES:
-        return call
+        if is_finite(call.arguments):
+            return call
+        text = "arguments with a number beyond all bounds, or NaN, which are not JSON"
+        return replace(call, arguments={}, malformed=text)
     text = f"arguments of more than {MAX_SENT_VALUES:,} values"
     if levels > MAX_ARGUMENT_DEPTH:
         text = f"arguments nested more than {MAX_ARGUMENT_DEPTH} levels deep"

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.messages import JsonObject
+from agentkit.messages import JsonObject, is_finite
 from agentkit.tools.error_messages import problems_of
 from agentkit.tools.schema_validator import UncheckableError, schema_errors
 
@@ -47,6 +47,8 @@ class OutputFormat:
             data = json.loads(_unfenced(text))
         except (ValueError, RecursionError) as error:
             return None, f"The answer is not JSON: {error}."
+        if not is_finite(data):
+            return None, "The answer is not JSON: it holds a number beyond all bounds, or NaN."
         return self._against_schema(data) if self.adapter is None else self._adapted(data)
 
     def _adapted(self, data: object) -> tuple[Any, str]:

@@ -41,8 +41,10 @@ from agentkit.agent.types import (
     ToolProgress,
     TurnFinished,
     as_approval,
+    asks_person,
     deferred_calls,
     ignore,
+    waiting_calls,
 )
 from agentkit.episodes import (
     CutReason,
@@ -687,8 +689,9 @@ class DeferredResults:
     values: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        given = self.approvals.keys() | self.values.keys()
-        _check_answers(self.episode, deferred_calls(self.episode), given)
+        # Whoever gives values need not be the person who decides: those calls wait on.
+        waits_on = bool(self.values) and not self.approvals
+        _check_answers(self.episode, self.approvals.keys() | self.values.keys(), waits_on=waits_on)
         for decision in self.approvals.values():
             as_approval(decision)
 
@@ -751,13 +754,15 @@ class DeferredResults:
         return known
 
 
-def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[str]) -> None:
-    ids = {call.call_id for call in waiting}
+def _check_answers(episode: Episode, given: set[str], *, waits_on: bool) -> None:
+    waiting = waiting_calls(episode)
+    ids = {call.call_id for call, _ in waiting}
     if not ids:
         raise UsageError(
             f"episode {episode.episode_id} stopped as {episode.stop_reason!r}; no call waits in it"
         )
-    if missing := [call for call in waiting if call.call_id not in given]:
+    open_calls = [(call, result) for call, result in waiting if call.call_id not in given]
+    if missing := [one for one, result in open_calls if not (waits_on and asks_person(result))]:
         calls = ", ".join(f"{call.call_id} ({call.name})" for call in missing)
         raise UsageError(
             f"these calls still wait: {calls}; give each one a decision in approvals= "

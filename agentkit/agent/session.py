@@ -16,10 +16,10 @@ from typing import Protocol, TypeVar
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
 from agentkit.agent.types import (
-    WAITS_FOR_PERSON,
     Emit,
     Limits,
     RunResult,
+    asks_person,
     deferred_calls,
     ignore,
     waiting_calls,
@@ -497,8 +497,7 @@ def reserved_ids(store: EpisodeStore) -> frozenset[str]:
 def awaits_person(episode: Episode) -> bool:
     """Whether a person's decision is all that a run waits for."""
     waiting = waiting_calls(episode)
-    waits = (one.text == WAITS_FOR_PERSON.format(name=one.name) for _, one in waiting)
-    return bool(waiting) and all(waits)
+    return bool(waiting) and all(asks_person(result) for _, result in waiting)
 
 
 def waiting_labels(agent: str, library: Library, calls: Iterable[ToolCall]) -> dict[str, str]:

@@ -107,7 +107,8 @@ class ResumeOptions(TypedDict, Generic[DepsT], total=False):
     Attributes:
         deps: As for ``run``.
         approvals: Decisions by call id; an approved call runs now.
-        values: Results by call id, for calls that were answered outside this process.
+        values: Results by call id, for calls that were answered outside this process. Without
+            approvals beside them, calls that need some wait on.
         history: The messages before the run when they are in no store.
         settings: As for ``run``.
         episode_id: As for ``run``.
@@ -123,6 +124,11 @@ class ResumeOptions(TypedDict, Generic[DepsT], total=False):
 
 WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
 """Text of a call that a person has to approve."""
+
+
+def asks_person(result: ToolResult) -> bool:
+    """Whether a call waits for a person's decision, and not for a value."""
+    return result.text == WAITS_FOR_PERSON.format(name=result.name)
 
 
 def deferred_calls(episode: Episode) -> tuple[ToolCall, ...]:

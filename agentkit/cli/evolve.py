@@ -8,17 +8,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
 import click
 
+from agentkit._version import __version__
 from agentkit._waiting import wait_for
 from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate import AskingOptions, listener, report_left_out
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
+    FOLDER,
     Answers,
     AsJson,
     StoreUrl,
@@ -31,7 +34,13 @@ from agentkit.cli.options import (
 from agentkit.cli.output import LineProgress, one_line, print_json, say
 from agentkit.cli.project import current_project
 from agentkit.cli.run import ask_at_terminal, report_binding
-from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
+from agentkit.cli.stores import (
+    manager_of,
+    opened,
+    opened_if_there,
+    opened_to_read,
+    tool_traffic,
+)
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
 from agentkit.episodes.labels import as_imported, as_own, is_imported
@@ -43,6 +52,7 @@ from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.exploration import explore
+from agentkit.evolution.incremental import EpisodePlace, RoundCursor, RoundEpisodes, read_round
 from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
@@ -50,16 +60,19 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, LookedAt, evolve, evolving
+from agentkit.evolution.worth import WorthProposer
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
+from agentkit.library.opening import file_of
 from agentkit.models.base import resolve_model
+from agentkit.tools.canonical import digest
 from agentkit.tools.error_messages import plural
 from agentkit.tools.tool import Tool
 
 WATCH_SECONDS = 30.0
 """Seconds between looks of ``--watch`` for new episodes."""
 
-Step = Literal["evidence", "evolution", "feedback", "composites", "mine", "learn"]
+Step = Literal["evidence", "worth", "evolution", "feedback", "composites", "mine", "learn"]
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
 
 _NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
@@ -77,6 +90,9 @@ class RoundOptions:
             and the one of 'agentkit eval']
         own: Also learn from imported episodes, and from another store or file of --episodes: your
             own agents made them. Episodes of strangers could teach anything.
+        every: Read every episode. Otherwise a round reads what came since the last one, and earlier
+            episodes of the tools that it bears on; with --episodes, --run, --tool or --tasks always
+            every one.
         run (NAME): Only the episodes of this run of 'agentkit eval'.
         tool (NAME): Only this tool
         explore (NAME): First probe this tool of --tools, which must be declared to only read, with
@@ -95,6 +111,7 @@ class RoundOptions:
 
     source: Annotated[str | None, option("--episodes")] = None
     own: bool = False
+    every: Annotated[bool, option("--all")] = False
     run: str | None = None
     tool: tuple[str, ...] = ()
     explore: tuple[str, ...] = ()
@@ -113,9 +130,9 @@ class RoundOptions:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
-    def proposers(self) -> list[Proposer]:
+    def proposers(self, worth: WorthProposer) -> list[Proposer]:
         """The proposers of changes."""
-        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
+        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer()), ("worth", worth)]
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
         else:
@@ -181,10 +198,10 @@ def evolution_round(
     with opening(store_url) as store, evolving(store_url):
         outcome = round_.make(store)
     print_json(outcome.to_json()) if as_json else _print_round(outcome)
-    unknown = [one.tool for one in outcome.passed_over if one.reason == "not_in_library"]
-    if unknown and not outcome.has_learned:
+    if outcome.unknown_tools and not outcome.has_learned:
         raise Failure(
-            f"the library does not know {', '.join(map(repr, unknown))}, so nothing was learned; "
+            f"the library does not know {', '.join(map(repr, outcome.unknown_tools))}, so nothing "
+            f"was learned; "
             f"give their code: {_NEXT}"
         )
 
@@ -209,12 +226,17 @@ class _Round:
         if absent := [name for name in named if name not in manager.library]:
             raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
         self._explore(store, code, manager.library)
-        with self._compared(self._episodes(), manager.library) as (compare, lessons):
-            return wait_for(
+        reading = self._reading(manager.library)
+        episodes = self._episodes() if reading is None else reading.episodes
+        traffic = None if reading is None else partial(self._traffic, store)
+        worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
+        with self._compared(episodes, manager.library) as (compare, lessons):
+            outcome = wait_for(
                 evolve(
                     manager,
-                    what.proposers(),
+                    what.proposers(worth),
                     episodes=lessons,
+                    reading=reading,
                     compare=compare,
                     rules=current_project().rules,
                     tools=what.tool,
@@ -222,6 +244,64 @@ class _Round:
                     learning=what.does("learn"),
                 )
             )
+        is_done = outcome.has_learned or not outcome.unknown_tools
+        if reading is not None and is_done and not outcome.silent:
+            self._keep(reading.cursor)
+        return outcome
+
+    def _traffic(self, store: Store, tool: str) -> Sequence[Episode]:
+        with opened_if_there(self.what.answers) as evaluations:
+            return tool_traffic(store, evaluations, tool)
+
+    def _reading(self, library: Library) -> RoundEpisodes | None:
+        """What is new, and what it bears on; None where the round reads all of some episodes."""
+        what = self.what
+        if what.source is not None or what.run is not None or what.tool or what.tasks:
+            return None
+        path = self._cursor_file
+        cursor = None if what.every or path is None else RoundCursor.read(path, self._kind)
+        with ExitStack() as held:
+            stores = {
+                name: held.enter_context(opened_if_there(name))
+                for name in what.places(self.store_url)
+            }
+            there = {name: store for name, store in stores.items() if store is not None}
+            taken = self._taken
+            places = [EpisodePlace(name=name, store=there[name], taken=taken) for name in there]
+            reading = read_round(places, library, cursor)
+        if not reading.cursor.newest or (reading.fresh is None and not reading.episodes):
+            raise self._no_episodes()
+        return reading
+
+    def _taken(self, record: Episode) -> Episode | None:
+        """An episode as rounds may see it: never the answer to a held-out task."""
+        if is_held_out_answer(record):
+            return None
+        return as_own(record) if self.what.own else record
+
+    @property
+    def _kind(self) -> str:
+        """What rounds of this kind learn from; those of another kind begin anew."""
+        what = self.what
+        kind = (__version__, what.answers, what.own, sorted(what.only), what.feedback_model or "")
+        return digest([*map(str, kind)])
+
+    @property
+    def _cursor_file(self) -> Path | None:
+        """Where it is kept how far rounds have read; None where there is no place for it."""
+        file = file_of(self.store_url)
+        if file is not None:
+            return file.with_name(f"{file.name}.evolved")
+        folder = current_project().root / FOLDER
+        return folder / f"{digest(self.store_url)[:16]}.evolved" if folder.is_dir() else None
+
+    def _keep(self, cursor: RoundCursor) -> None:
+        """Keep how far this round has read."""
+        if (path := self._cursor_file) is not None:
+            try:
+                cursor.write(path, self._kind)
+            except OSError as error:
+                say(f"{path} cannot be written, so the next round reads every episode: {error}")
 
     def _explore(self, store: Store, code: Sequence[Tool], library: Library) -> None:
         """Probe the tools that are asked for; the store keeps the probes for this round."""
@@ -292,12 +372,15 @@ class _Round:
         found = [one for place in places for one in self._read(place)]
         lessons = [one for one in found if not is_held_out_answer(one)]
         if not lessons:
-            of_run = f" of a run {self.what.run!r}" if self.what.run else ""
-            raise UsageError(
-                f"{' or '.join(places)} holds no episodes{of_run} to learn from; 'agentkit chat', "
-                "'agentkit serve' and 'agentkit eval' make some"
-            )
+            raise self._no_episodes()
         return lessons
+
+    def _no_episodes(self) -> UsageError:
+        of_run = f" of a run {self.what.run!r}" if self.what.run else ""
+        return UsageError(
+            f"{' or '.join(self.what.places(self.store_url))} holds no episodes{of_run} to learn "
+            "from; 'agentkit chat', 'agentkit serve' and 'agentkit eval' make some"
+        )
 
     def _read(self, place: str) -> list[Episode]:
         """The episodes of a place; those of another one are a stranger's, unless it is said."""
@@ -359,7 +442,8 @@ def _print_round(outcome: EvolutionReport) -> None:
     """Report what a round looked at, its decisions, what it skipped, and what to do next."""
     seen = outcome.looked_at
     looked = f"{plural(seen.episodes, 'episode')}, {seen.judged:,} judged"
-    say(f"looked at {looked}, {seen.went_wrong:,} went wrong")
+    also = f"; read {seen.earlier:,} of earlier rounds again" if seen.earlier else ""
+    say(f"looked at {looked}, {seen.went_wrong:,} went wrong{also}")
     if seen.imported:
         note = "which anybody may have written; --own learns from them too"
         say(f"skipped {plural(seen.imported, 'imported episode')}, {note}")
@@ -414,6 +498,8 @@ def _next_commands(outcome: EvolutionReport) -> list[str]:
 
 def _why_nothing(seen: LookedAt) -> str:
     """Why a round found nothing at all."""
+    if not seen.episodes and seen.earlier:
+        return "nothing is new since the last round; --all reads every episode again"
     if not seen.episodes:
         every = "were imported" if seen.imported else "answer tasks that decide"
         return f"nothing is left to learn from: all episodes {every}"

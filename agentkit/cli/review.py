@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import click
 
+from agentkit._waiting import wait_for
+from agentkit.agent.session import pending_approvals
+from agentkit.agent.types import Approval, RunResult, deferred_calls
 from agentkit.cli.boundary import ListsWhenAlone
+from agentkit.cli.episodes import call_line
+from agentkit.cli.loading import load_deps
 from agentkit.cli.options import (
     Answers,
     FromZero,
@@ -18,10 +24,20 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import Output, fold, one_line, print_table, say
+from agentkit.cli.output import Output, fold, listing, one_line, print_table, say
 from agentkit.cli.review_view import print_diff, print_review
-from agentkit.cli.stores import managed, manager_of, opened_if_there, opened_to_read, person
+from agentkit.cli.run import AgentOptions, make_agent, print_outcome
+from agentkit.cli.stores import (
+    managed,
+    manager_of,
+    opened,
+    opened_if_there,
+    opened_to_read,
+    person,
+    tool_traffic,
+)
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import WAITING_AGENT
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import listed
 from agentkit.evaluation.results.texts import shown
@@ -31,7 +47,9 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.review import Review, pin_words, review_of
 from agentkit.evolution.rollback import Undoable
 from agentkit.library.library import Library
+from agentkit.library.store import Store
 from agentkit.tools.error_messages import plural
+from agentkit.tools.invocation import made_deps
 
 _LONGEST = 300
 _BRIEF = ("proposal_id", "tool", "state", "summary", "waits_for", "commands", "proposer")
@@ -113,7 +131,8 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
             found = store.get(episode_id)
             return found if evaluations is None or found else evaluations.get(episode_id)
 
-        found = review_of(manager_of(store), which, find=find)
+        traffic = partial(tool_traffic, store, evaluations)
+        found = review_of(manager_of(store), which, find=find, traffic=traffic)
     return Output(record=found.to_json(), view=lambda: print_review(found))
 
 
@@ -215,6 +234,90 @@ def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
 
     record = {**_brief(found), "library_version": manager.library.version}
     return Output(record=record, view=view)
+
+
+@command(short_help="List the calls of running agents that wait, and decide.", group=review)
+def calls(
+    run: Annotated[str, argument("[RUN]")] = "",
+    *,
+    decide: Literal["approve", "reject"] | None = None,
+    reason: Reason,
+    options: AgentOptions,
+    store_url: StoreUrl,
+) -> Output:
+    """List the calls of agents that wait for a person, or decide on those of RUN.
+
+    With --decide RUN goes on in this process as the agent that asked, so name its model and its
+    tools, as for 'agentkit run'. A decision counts once, also where a server shares the store.
+
+    Args:
+        decide: Let the calls of RUN run, or refuse them; the model reads --reason then.
+
+    Examples:
+      agentkit review calls
+      agentkit review calls 019a5c2b7d10 --decide approve --tools shop.py --model openai:gpt-5
+      agentkit review calls 019a5c2b7d10 --decide reject --reason 'too much' --tools shop.py
+    """
+    with opened(store_url) as store:
+        found = [one for one in pending_approvals(store) if one.episode_id.startswith(run)]
+        if decide is None:
+            return listing(
+                [_waiting(one) for one in found],
+                ["run", "since", "agent", "user", fold("calls")],
+                (
+                    (
+                        one.episode_id,
+                        one.started_at[:16].replace("T", " "),
+                        one_line(shown(one.metadata.get(WAITING_AGENT, ""), _LONGEST)),
+                        one_line(shown(one.metadata.get("user", ""), _LONGEST)),
+                        "; ".join(map(call_line, deferred_calls(one))),
+                    )
+                    for one in found
+                ),
+                note="decide: agentkit review calls RUN --decide approve --tools FILE.py",
+                nothing="no call waits for you",
+            )
+        if len(found) != 1 or not run:
+            raise UsageError(
+                f"{len(found)} waiting runs begin with {run!r}; name one of 'agentkit review calls'"
+            )
+        approved = decide == "approve"
+        decision = Approval(approved=approved, reason="" if approved else reason)
+        return _resumed(found[0], decision, options, store)
+
+
+def _resumed(waiting: Episode, decision: Approval, options: AgentOptions, store: Store) -> Output:
+    """What becomes of a run that goes on."""
+
+    async def go_on() -> RunResult:
+        try:
+            deps = await made_deps(load_deps(options.deps)[0], None)
+            approvals = {call.call_id: decision for call in deferred_calls(waiting)}
+            return await agent.resume(waiting, approvals=approvals, deps=deps)
+        finally:
+            await agent.close()
+
+    name = waiting.metadata.get(WAITING_AGENT, "agent")
+    agent = make_agent(options, store, name=name)
+    result = wait_for(go_on())
+
+    def view() -> None:
+        click.echo(shown(str(result.output or "")))
+        print_outcome(result)
+
+    record = {"run": result.episode.episode_id, "stop_reason": result.stop_reason}
+    return Output(record=record | {"output": result.episode.output}, view=view)
+
+
+def _waiting(one: Episode) -> dict[str, Any]:
+    return {
+        "run": one.episode_id,
+        "since": one.started_at,
+        "agent": one.metadata.get(WAITING_AGENT, ""),
+        "user": one.metadata.get("user", ""),
+        "request": one.request,
+        "calls": [call.to_json() for call in deferred_calls(one)],
+    }
 
 
 def _print_served(before: Library, after: Library) -> None:

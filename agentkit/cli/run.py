@@ -207,8 +207,14 @@ async def _answer(
             }
         )
         return
+    print_outcome(result)
+
+
+def print_outcome(result: RunResult) -> None:
+    """Print the calls that are left, and on stderr how a run ended."""
     for call in result.deferred:
         click.echo(call_line(call))
+    episode = result.episode
     say(
         f"[{result.stop_reason.replace('_', ' ')}, {plural(len(episode.turns), 'turn')}, "
         f"{result.usage.total_tokens:,} tokens, {episode.seconds:.1f} s, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
@@ -319,15 +320,13 @@ def _keyword_value(name: str, node: ast.expr) -> Any:
     expected = _KEYWORDS.get(name)
     if expected is None:
         raise ValueError(f"@composite knows no `{name}`; Use some of {', '.join(_KEYWORDS)}.")
-    try:
+    with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        value = None
-    value = list(value) if isinstance(value, tuple) else value
-    if not is_json(value) or fits(value, expected[0]) is not True:
-        what = f"`{name}` of @composite holds `{shown(node)}`, which is not a constant of that form"
-        raise ValueError(f"{what}; Write {name}={expected[1]}.")
-    return tuple(value) if isinstance(value, list) else value
+        value = list(value) if isinstance(value, tuple) else value
+        if is_json(value) and fits(value, expected[0]):
+            return tuple(value) if isinstance(value, list) else value
+    what = f"`{name}` of @composite holds `{shown(node)}`, which is not a constant of that form"
+    raise ValueError(f"{what}; Write {name}={expected[1]}.")
 
 
 _TEXT: JsonObject = {"type": "string"}

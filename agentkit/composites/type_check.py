@@ -2,10 +2,10 @@
 
 Annotations are read from syntax and never evaluated.
 
-A type is a set of JSON's base types; of a list or an object nothing more is known. A variable has
-one type, the union of all that is assigned to it anywhere. Only certain misfits are reported, such
-as text where a number is declared or a constant outside an ``enum``; what is not declared may be
-anything.
+A type is a set of JSON's base types; of a list or an object nothing more is known. Types are those
+of constants and literals, of parameters, of what children declare to return, and of variables that
+are set once; what operators and functions give may be anything. Only certain misfits are reported,
+such as text where a number is declared or a constant outside an ``enum``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 import ast
 import collections.abc
 import functools
-import itertools
 import operator
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 from agentkit.composites.language import (
@@ -30,10 +30,9 @@ from agentkit.composites.language import (
     walk,
 )
 from agentkit.composites.problems import Fault
-from agentkit.composites.syntax import OPERATORS
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
-from agentkit.tools.schema import ANY_TYPE, JsonType, allowed_types
+from agentkit.tools.schema import ANY_TYPE, JsonType, allowed_types, json_type
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 
@@ -141,8 +140,7 @@ _ADVICE = (
     '`X | None`, Annotated[..., "text"] or Expr["row -> bool"].'
 )
 _SHOWN = 80
-_MAX_NESTING = 10
-_MAX_BRANCHES = 50
+_MAX_PARTS = 200
 
 
 class _UnknownTypeError(Exception):
@@ -178,29 +176,26 @@ def read_annotation(node: ast.expr, *, place: str) -> Any:
         list[int]
     """
     try:
-        return _read(node, 0)
+        return _read_all(node)
     except _UnknownTypeError as refused:
         message = f"{place} is annotated `{shown(node)}`, but {refused.why}"
         return Fault(refused.node, "annotation", message, _ADVICE)
 
 
-def _read(node: ast.expr, nesting: int) -> Any:
-    if nesting > _MAX_NESTING:
-        raise _UnknownTypeError(node, f"types nest at most {_MAX_NESTING} deep")
+def _read_all(node: ast.expr) -> Any:
+    if sum(1 for _ in ast.walk(node)) > _MAX_PARTS:
+        raise _UnknownTypeError(node, f"a type has at most {_MAX_PARTS} parts")
+    return _read(node)
+
+
+def _read(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=None):
             return type(None)
-        case ast.BinOp(op=ast.BitOr()):
-            branches: list[ast.expr] = []
-            left: ast.expr = node
-            while isinstance(left, ast.BinOp) and isinstance(left.op, ast.BitOr):
-                branches.insert(0, left.right)
-                left = left.left
-            if len(branches) >= _MAX_BRANCHES:
-                raise _UnknownTypeError(node, f"a union has at most {_MAX_BRANCHES} branches")
-            return _union_of([_read(branch, nesting + 1) for branch in (left, *branches)])
+        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+            return _union_of([_read(left), _read(right)])
         case ast.Subscript():
-            return _subscript(node, nesting)
+            return _subscript(node)
         case ast.Name() | ast.Attribute() if (name := _name(node)) in _TYPES:
             return _TYPES[name]
     raise _UnknownTypeError(node, f"{shown(node)} is not a JSON type")
@@ -219,31 +214,29 @@ def _union_of(branches: list[Any]) -> Any:
     return functools.reduce(operator.or_, flat)
 
 
-def _subscript(node: ast.Subscript, nesting: int) -> Any:
+def _subscript(node: ast.Subscript) -> Any:
     """A type in brackets; ``List[...]`` is ``list[...]``, and so on."""
     name = _name(node.value)
     items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    form: Any
+    literal: Any = Literal
+    annotated: Any = Annotated
     match name, items:
         case "Literal", [_, *_]:
-            form = Literal
-            return form[tuple(_literal(item) for item in items)]
+            return literal[tuple(map(_literal, items))]
         case "Annotated", [first, _, *_]:
-            form = Annotated
-            return form[(_read(first, nesting + 1), *map(_metadata, items[1:]))]
+            return annotated[(_read(first), *map(_metadata, items[1:]))]
         case "Expr", [ast.Constant(value=str(text))]:
             return Annotated[str, _expr(node, text)]
         case "Optional", [item]:
-            return _union_of([_read(item, nesting + 1), type(None)])
+            return _union_of([_read(item), type(None)])
         case "Union", [_, *_]:
-            return _union_of([_read(item, nesting + 1) for item in items])
+            return _union_of([*map(_read, items)])
         case "tuple" | "Tuple", [item, ast.Constant(value=value)] if value is ...:
-            return types.GenericAlias(tuple, (_read(item, nesting + 1), ...))
+            return types.GenericAlias(tuple, (_read(item), ...))
         case ("tuple" | "Tuple", [_, *_]) | ("list" | "List" | "Sequence", [_]):
-            parts = tuple(_read(item, nesting + 1) for item in items)
-            return types.GenericAlias(_TYPES[name], parts)
+            return types.GenericAlias(_TYPES[name], tuple(map(_read, items)))
         case "dict" | "Dict" | "Mapping", [ast.Name(id="str"), value]:
-            return types.GenericAlias(_TYPES[name], (str, _read(value, nesting + 1)))
+            return types.GenericAlias(_TYPES[name], (str, _read(value)))
         case "dict" | "Dict" | "Mapping", [key, _]:
             raise _UnknownTypeError(key, "the keys of a JSON object are text")
     raise _UnknownTypeError(node, f"{shown(node)} is not a JSON type")
@@ -308,11 +301,6 @@ _WORDS: Mapping[JsonType, str] = {
 _ANY: Bases = frozenset(_WORDS)
 _NEVER: Bases = frozenset()
 _NUMERIC: Bases = frozenset({"boolean", "integer", "number"})
-_REPEATED: Bases = frozenset({"string", "array"})
-_BOOLEAN, _INTEGER, _NUMBER, _STRING, _ARRAY, _OBJECT, _NULL = (
-    frozenset[JsonType]([base])
-    for base in ("boolean", "integer", "number", "string", "array", "object", "null")
-)
 
 
 def type_check(
@@ -387,11 +375,14 @@ def _rules(schema: Any) -> str:
 
 def _schema(bases: Bases) -> dict[str, Any] | None:
     """A schema that all values of a type satisfy; None when nothing is known of them."""
-    bases = bases - _INTEGER if "number" in bases else bases
+    bases = bases - {"integer"} if "number" in bases else bases
     if not 0 < len(bases) <= _MOST_BRANCHES:
         return None
     branches = [{"type": base} for base in _WORDS if base in bases]
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+
+_SETTERS = (ast.stmt, ast.ListComp, ast.DictComp, ast.GeneratorExp)
 
 
 class _Types:
@@ -403,16 +394,16 @@ class _Types:
         properties = parameters.get("properties", {})
         for parameter in program.parameters:
             declared = _declared(properties.get(parameter.name, {}), parameters)
-            self._names[parameter.name] = declared | (
-                _NEVER if parameter.default is None else _type_of(parameter.default.value)
-            )
-        bindings = [node for node in walk(program) if isinstance(node, _BINDING)]
-        before = None
-        while before != self._names:  # types only grow, and there are seven
-            before = dict(self._names)
-            for node in bindings:
-                for name, type_ in self._bound(node).items():
-                    self._names[name] = self._names.get(name, _NEVER) | type_
+            default = _NEVER if parameter.default is None else _type_of(parameter.default.value)
+            self._names[parameter.name] = declared | default
+        setters = [node for node in walk(program) if isinstance(node, _SETTERS)]
+        bound = Counter(name for node in setters for name in targets_of(node))
+        bound.update([*self._names])
+        self._names |= {name: _ANY for name, times in bound.items() if times > 1}
+        for node in setters:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if bound[name] == 1:
+                    self._names[name] = self.of(value)
 
     def argument_faults(self, node: ast.Call) -> Iterator[Fault]:
         """The arguments of a call that certainly do not fit the child's L1."""
@@ -427,84 +418,27 @@ class _Types:
                 advice = f"`{name}` is declared as {_rules(rule):.200}."
                 yield Fault(value, "argument_type", message, advice)
 
-    def _bound(self, node: Any) -> Mapping[str, Bases]:
-        """The types that a statement or a comprehension gives to names."""
-        targets = targets_of(node)
-        match node:
-            case ast.Assign(value=ast.Tuple(elts=items)) if len(items) == len(targets) > 1:
-                types = [*map(self.of, items)]
-            case ast.Assign(value=value):
-                types = [self.of(value)] if len(targets) == 1 else [_ANY] * len(targets)
-            case ast.AugAssign(op=op, value=value):
-                types = [_arithmetic(OPERATORS[type(op)], self._names[targets[0]], self.of(value))]
-            case ast.For(iter=source):
-                types = self._items(source, len(targets))
-            case _:
-                types = self._items(node.generators[0].iter, len(targets))
-        return dict(zip(targets, types, strict=True))
-
-    def _items(self, source: ast.expr, count: int) -> list[Bases]:
-        """The types of the variables of a loop over ``source``."""
-        match source:
-            case ast.Call(func=ast.Name(id="enumerate")) if count > 1:
-                return [_INTEGER, *[_ANY] * (count - 1)]
-            case _ if count > 1:
-                return [_ANY] * count
-            case ast.Call(func=ast.Name(id="range")):
-                return [_INTEGER]
-            case ast.List(elts=items) | ast.Tuple(elts=items):
-                return [_joined(map(self.of, items))]
-        bases = self.of(source)
-        return [_ANY if "array" in bases else _STRING if bases & {"string", "object"} else _NEVER]
-
     def of(self, node: ast.expr) -> Bases:
         """The type of an expression."""
         match node:
             case ast.Constant(value=value):
                 return _type_of(value)
             case ast.Name(id=name):
-                return self._names.get(name, _NEVER)
-            case ast.Call():
-                return self._of_call(node)
-            case ast.UnaryOp(op=ast.Not()) | ast.Compare():
-                return _BOOLEAN
-            case ast.UnaryOp(operand=operand):
-                return _arithmetic("+", _INTEGER, self.of(operand))
-            case ast.BinOp(op=op, left=left, right=right):
-                return _arithmetic(OPERATORS[type(op)], self.of(left), self.of(right))
-            case ast.BoolOp(op=op, values=values):
-                *before, last = map(self.of, values)
-                nothing = _NULL if isinstance(op, ast.Or) else _NEVER
-                return (_joined(before) - nothing) | last
+                return self._names.get(name, _ANY)
             case ast.IfExp(body=then, orelse=otherwise):
                 return self.of(then) | self.of(otherwise)
-            case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
-                return _ARRAY
-            case ast.Dict() | ast.DictComp():
-                return _OBJECT
-            case ast.Subscript(value=value, slice=ast.Slice()):
-                return self.of(value) & _REPEATED
-            case ast.Subscript(value=value):
-                bases = self.of(value)
-                return _STRING if bases and bases <= _STRING else _ANY
-        return _STRING
-
-    def _of_call(self, node: ast.Call) -> Bases:
-        match node.func:
-            case ast.Attribute(attr=method):
-                return _METHODS.get(method, _ANY)
-            case ast.Name(id="max" | "min") if len(node.args) > 1:
-                return _joined(map(self.of, node.args))
-            case ast.Name(id="sum") if len(node.args) > 1:
-                return _ANY
-            case ast.Name(id=function) if function in _FUNCTIONS:
-                return _FUNCTIONS[function]
-        tool = self._tools.get(child_of(node))
-        declared = None if tool is None else tool.definition.signature.result
-        return _ANY if declared is None else _declared(declared, declared)
+            case ast.Call() if tool := self._tools.get(child_of(node)):
+                declared = tool.definition.signature.result
+                return _ANY if declared is None else _declared(declared, declared)
+        return _OF_NODES.get(type(node), _ANY)
 
 
-_BINDING = (ast.Assign, ast.AugAssign, ast.For, ast.ListComp, ast.DictComp, ast.GeneratorExp)
+_OF_NODES: Mapping[type, Bases] = {
+    ast.Compare: frozenset({"boolean"}),
+    ast.JoinedStr: frozenset({"string"}),
+    **dict.fromkeys((ast.List, ast.Tuple, ast.ListComp), frozenset[JsonType]({"array"})),
+    **dict.fromkeys((ast.Dict, ast.DictComp), frozenset[JsonType]({"object"})),
+}
 
 
 def _declared(schema: Any, root: JsonObject) -> Bases:
@@ -512,45 +446,5 @@ def _declared(schema: Any, root: JsonObject) -> Bases:
     return _ANY if found == ANY_TYPE else found
 
 
-def _joined(types: Iterable[Bases]) -> Bases:
-    return _NEVER.union(*types)
-
-
 def _type_of(value: object) -> Bases:
-    if value is None or isinstance(value, str):
-        return _NULL if value is None else _STRING
-    if isinstance(value, bool):
-        return _BOOLEAN
-    return _INTEGER if isinstance(value, int) else _NUMBER
-
-
-def _arithmetic(operator: str, left: Bases, right: Bases) -> Bases:
-    """The result type of an operator; anything when Python would refuse the operands."""
-    if not left or not right:
-        return _NEVER
-    bases: set[JsonType] = set()
-    for one, two in itertools.product(left, right):
-        if one in _NUMERIC and two in _NUMERIC:
-            is_real = operator in {"/", "**"} or "number" in {one, two}
-            bases.add("number" if is_real else "integer")
-        elif operator == "+" and one == two and one in _REPEATED:
-            bases.add(one)
-        elif operator == "*" and {one, two} & _NUMERIC:
-            bases |= {one, two} & _REPEATED
-    return frozenset(bases) or _ANY
-
-
-_FUNCTIONS: Mapping[str, Bases] = {
-    **dict.fromkeys(("all", "any", "bool", "is_close", "isfinite"), _BOOLEAN),
-    **dict.fromkeys(("enumerate", "list", "range", "sorted", "zip"), _ARRAY),
-    **dict.fromkeys(("abs", "float", "round", "sum"), _NUMBER | _INTEGER),
-    **dict.fromkeys(("int", "len"), _INTEGER),
-    "str": _STRING,
-}
-_METHODS: Mapping[str, Bases] = {
-    **dict.fromkeys(("capitalize", "join", "lower", "lstrip", "replace", "rstrip"), _STRING),
-    **dict.fromkeys(("strip", "title", "upper"), _STRING),
-    **dict.fromkeys(("endswith", "isalpha", "isdigit", "startswith"), _BOOLEAN),
-    **dict.fromkeys(("count", "find", "index"), _INTEGER),
-    **dict.fromkeys(("items", "keys", "split", "splitlines", "values"), _ARRAY),
-}
+    return frozenset({json_type(value) if type(value) is not float else "number"})

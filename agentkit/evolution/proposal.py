@@ -452,6 +452,9 @@ class Observations:
             the library, also where tools were offered under others (``in_library_names``).
         profile: The failures of these episodes and of earlier ones, counted.
         tools: Names of the tools to look at, the worst first; empty for all.
+        fresh: Ids of the episodes that no round has read before; None for all.
+        by_tool: The newest episodes of each tool that may have something to teach, where the round
+            has such bounds; the others were decided by earlier rounds.
         pass_over: Takes what a proposer saw and suggests nothing about, with the reason.
     """
 
@@ -459,10 +462,20 @@ class Observations:
     episodes: tuple[Episode, ...] = ()
     profile: FailureProfile = field(default_factory=FailureProfile)
     tools: tuple[str, ...] = ()
+    fresh: frozenset[str] | None = None
+    by_tool: Mapping[str, tuple[Episode, ...]] | None = None
     pass_over: Callable[[PassedOver], None] = _ignored
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "episodes", tuple(map(in_library_names, self.episodes)))
+
+    def is_fresh(self, episode: Episode) -> bool:
+        """Whether no round has read an episode before."""
+        return self.fresh is None or episode.episode_id in self.fresh
+
+    def with_news(self, by_tool: Mapping[str, list[Episode]]) -> dict[str, list[Episode]]:
+        """The tools that have a new episode, with their episodes."""
+        return {name: found for name, found in by_tool.items() if any(map(self.is_fresh, found))}
 
 
 class ProposerInterruptedError(ModelError):

@@ -37,6 +37,7 @@ from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.gates import (
     GateConfig,
 )
+from agentkit.evolution.incremental import RoundEpisodes
 from agentkit.evolution.learning import LearnReport, has_passed, is_by_user
 from agentkit.evolution.lifecycle import ProposalOutcome
 from agentkit.evolution.manager import ToolManager
@@ -75,6 +76,7 @@ class LookedAt:
 
     Attributes:
         episodes: How many episodes, without shadow runs and views.
+        earlier: How many others, which earlier rounds had read, were read again.
         imported: How many others were left aside, because they came in a file (``is_imported``).
         calls: How many calls they made.
         judged: How many have a verdict.
@@ -83,6 +85,7 @@ class LookedAt:
     """
 
     episodes: int = 0
+    earlier: int = 0
     imported: int = 0
     calls: int = 0
     judged: int = 0
@@ -123,6 +126,11 @@ class EvolutionReport:
         return tuple(one for one in self.considered if one.record.is_open)
 
     @property
+    def unknown_tools(self) -> tuple[str, ...]:
+        """Tools that were called and that the library does not know."""
+        return tuple(one.tool for one in self.passed_over if one.reason == "not_in_library")
+
+    @property
     def has_learned(self) -> bool:
         """Whether anything came of it: a proposal, or an example."""
         return bool(self.considered or (self.learned is not None and self.learned.added))
@@ -150,6 +158,7 @@ async def evolve(
     proposers: Iterable[Proposer],
     *,
     episodes: Iterable[Episode],
+    reading: RoundEpisodes | None = None,
     compare: Compare | None = None,
     rules: GateConfig = GateConfig(),  # noqa: B008 - frozen
     tools: Sequence[str] = (),
@@ -173,6 +182,7 @@ async def evolve(
             its episode, takes the place of the episode's own (``with_late_verdicts``). Records of
             shadow runs and views, which tell of nothing that a user saw, are left out, and so is
             what was imported.
+        reading: How these were read, where an incremental round read them (``read_round``).
         compare: Does held-out tasks with both definitions; without it, proposals that passed every
             check wait for a person, for shadow or for canary, as the manager's policy says.
         rules: The knobs of the comparison.
@@ -200,12 +210,15 @@ async def evolve(
     profile = FailureProfile(half_life_days=None)
     served = [one for one in seen if PROBE_OF not in one.metadata]
     profile.observe_all(served)
-    passed_over: list[PassedOver] = [*_unknown_tools(seen, before)]
+    fresh = None if reading is None else reading.fresh
+    passed_over: list[PassedOver] = [*_unknown_tools(_among(fresh, seen), before)]
     observations = Observations(
         library=before,
         episodes=seen,
         profile=profile,
         tools=tuple(tools),
+        fresh=fresh,
+        by_tool=None if reading is None else _by_tool(reading.by_tool, seen),
         pass_over=passed_over.append,
     )
     known = dict(manager.ledger.proposals)
@@ -216,14 +229,19 @@ async def evolve(
     if learning:
         learned = manager.learn(served, passed=_has_passed_by_verifier)
     if mining is not None:
-        await submit_mined(manager, served, mining)
+        recent = None if reading is None else reading.recent
+        await submit_mined(manager, _among(recent, served), mining)
     decided = {name for name, one in known.items() if not one.is_open}
     moved = [one for name, one in manager.ledger.proposals.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
     return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
-        looked_at=replace(_looked_at(served, profile), imported=_imported(given)),
+        looked_at=replace(
+            _looked_at(_among(fresh, served), profile),
+            imported=_imported(_among(fresh, given)),
+            earlier=0 if fresh is None else sum(one.episode_id not in fresh for one in served),
+        ),
         considered=tuple(considered),
         passed_over=tuple(
             one for one in dict.fromkeys(passed_over) if not tools or one.tool in tools
@@ -231,6 +249,18 @@ async def evolve(
         learned=learned,
         silent=tuple(silent),
     )
+
+
+def _among(ids: frozenset[str] | None, episodes: Sequence[Episode]) -> Sequence[Episode]:
+    """The episodes of these ids; all where there are none to choose by."""
+    return episodes if ids is None else [one for one in episodes if one.episode_id in ids]
+
+
+def _by_tool(
+    ids: Mapping[str, Iterable[str]], episodes: Iterable[Episode]
+) -> dict[str, tuple[Episode, ...]]:
+    named = {one.episode_id: in_library_names(one) for one in episodes}
+    return {name: tuple(named[one] for one in own if one in named) for name, own in ids.items()}
 
 
 def _diagnosed(episode: Episode, library: Library) -> Episode:
@@ -306,7 +336,9 @@ async def _asked(
         decided, known = manager.decided_before(suggestion), manager.ledger.proposals
         if decided is None:
             try:
-                record = await manager.submit_async(suggestion, episodes=observations.episodes)
+                name = suggestion.tool_name
+                episodes = (observations.by_tool or {}).get(name, observations.episodes)
+                record = await manager.submit_async(suggestion, episodes=episodes)
             except ModelError as error:  # the proposal is kept, and waits for its judge
                 yield Silent(proposer=f"the judge of {proposer.name}", error=str(error))
                 continue

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from agentkit import library as library_door  # a door: stores load when one is asked for
-from agentkit.agent.checks import normalize_response
+from agentkit.agent.checks import bounded, normalize_response
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools, Selection, ShownTools, ToolSelector
 from agentkit.agent.session import LibraryProvider, RunStart, happened
@@ -370,6 +370,7 @@ class ToolsetRun:
         written = self.asked(call.call_id)
         if written is not None and written.malformed is not None:
             call = written  # frameworks hand it on as a call without arguments, or with some
+        call = bounded(call)
         if approval is not None:
             self._decisions[call.call_id] = as_approval(approval)
         done: Future[None] = Future()

@@ -26,6 +26,7 @@ from agentkit.messages import (
     ToolMessage,
     Usage,
     UserMessage,
+    count_of,
 )
 from agentkit.models.base import (
     DOCUMENTS,
@@ -52,6 +53,7 @@ from agentkit.models.wire import (
     encode_body,
     expect,
     member,
+    object_of,
     with_distinct_ids,
 )
 from agentkit.tools.definition import ToolDefinition
@@ -367,20 +369,13 @@ def _block(part: str | Media) -> dict[str, Any]:
 
 
 def _decode_usage(usage: Any) -> Usage:
-    if usage is None:
-        return Usage(requests=1)
-    expect(usage, dict, "$.usage")
-
-    def count(name: str) -> int:
-        found: int = expect(usage.get(name) or 0, int, f"$.usage.{name}")
-        return found
-
-    cached = count("cache_read_input_tokens")
+    counts = {name: count_of(stated) for name, stated in object_of(usage).items()}
+    cached, read = counts.get("cache_read_input_tokens", 0), counts.get("input_tokens", 0)
     return Usage(
         requests=1,
-        prompt_tokens=count("input_tokens") + cached + count("cache_creation_input_tokens"),
+        prompt_tokens=read + cached + counts.get("cache_creation_input_tokens", 0),
         cached_tokens=cached,
-        completion_tokens=count("output_tokens"),
+        completion_tokens=counts.get("output_tokens", 0),
     )
 
 
@@ -410,8 +405,8 @@ class MessageAssembler:
             case "message_delta":
                 self._message |= member(event, "delta", dict, "$")
                 self._message["usage"] = {
-                    **(self._message.get("usage") or {}),
-                    **{k: v for k, v in (event.get("usage") or {}).items() if v is not None},
+                    **object_of(self._message.get("usage")),
+                    **{k: v for k, v in object_of(event.get("usage")).items() if v is not None},
                 }
             case "message_stop":
                 self.is_finished = True

@@ -24,6 +24,7 @@ from agentkit.messages import (
     ToolMessage,
     Usage,
     UserMessage,
+    is_finite,
 )
 from agentkit.models.base import (
     Delta,
@@ -46,6 +47,7 @@ from agentkit.models.wire import (
     expect,
     member,
     not_json,
+    object_of,
     shown,
     with_distinct_ids,
 )
@@ -64,7 +66,6 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 }
 _AUDIO_FORMS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
 _CHOICE = "$.choices[0]"
-_DETAILS = "$.usage.prompt_tokens_details"
 
 
 def encode_message(message: Message, names: WireNames) -> dict[str, Any]:
@@ -393,8 +394,9 @@ def _decode_tokens(completion: JsonObject, choice: JsonObject) -> TokenIds | Non
         member(expect(one, dict, path), "logprob", (int, float), path)
         for one in (_logprobs_in(choice) if written else ())
     ]
+    known = logprobs if is_finite(logprobs) else ()
     return TokenIds(
-        prompt=tuple(prompt or ()), completion=tuple(written or ()), logprobs=tuple(logprobs)
+        prompt=tuple(prompt or ()), completion=tuple(written or ()), logprobs=tuple(known)
     )
 
 
@@ -407,19 +409,15 @@ def _logprobs_in(choice: JsonObject) -> list[Any]:
 
 def _decode_usage(usage: Any) -> Usage:
     """Token counts; a server that counts nothing is charged nothing but the request."""
-    if usage is None:
-        return Usage(requests=1)
-    expect(usage, dict, "$.usage")
-    details = expect(usage.get("prompt_tokens_details") or {}, dict, _DETAILS)
-    cached = details.get("cached_tokens")
+    counts = object_of(usage)
+    cached: Any = object_of(counts.get("prompt_tokens_details")).get("cached_tokens")
     if cached is None:
-        cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
-    written = usage.get("completion_tokens") or 0
+        cached = counts.get("prompt_cache_hit_tokens")  # DeepSeek
     return Usage(
         requests=1,
-        prompt_tokens=expect(usage.get("prompt_tokens") or 0, int, "$.usage.prompt_tokens"),
-        cached_tokens=expect(cached or 0, int, f"{_DETAILS}.cached_tokens"),
-        completion_tokens=expect(written, int, "$.usage.completion_tokens"),
+        prompt_tokens=counts.get("prompt_tokens", 0),
+        cached_tokens=cached,
+        completion_tokens=counts.get("completion_tokens", 0),
     )
 
 

@@ -60,6 +60,7 @@ from agentkit.models.wire import (
     expect,
     member,
     not_json,
+    object_of,
     with_distinct_ids,
 )
 from agentkit.tools.definition import ToolDefinition
@@ -473,16 +474,13 @@ def _finish_reason(response: JsonObject, calls: list[ToolCall]) -> FinishReason:
 
 
 def _decode_usage(usage: Any) -> Usage:
-    if usage is None:
-        return Usage(requests=1)
-    expect(usage, dict, "$.usage")
-    path = "$.usage.input_tokens_details"
-    details = expect(usage.get("input_tokens_details") or {}, dict, path)
+    counts = object_of(usage)
+    details = object_of(counts.get("input_tokens_details"))
     return Usage(
         requests=1,
-        prompt_tokens=expect(usage.get("input_tokens") or 0, int, "$.usage.input_tokens"),
-        cached_tokens=expect(details.get("cached_tokens") or 0, int, f"{path}.cached_tokens"),
-        completion_tokens=expect(usage.get("output_tokens") or 0, int, "$.usage.output_tokens"),
+        prompt_tokens=counts.get("input_tokens", 0),
+        cached_tokens=details.get("cached_tokens", 0),
+        completion_tokens=counts.get("output_tokens", 0),
     )
 
 

@@ -273,6 +273,11 @@ def member(record: JsonObject, key: str, kind: type | tuple[type, ...], path: st
     return value if isinstance(value, kind) else expect(value, kind, f"{path}.{key}")
 
 
+def object_of(value: Any) -> JsonObject:
+    """A value that should be an object; an empty one where it is something else."""
+    return value if isinstance(value, dict) else {}
+
+
 def clean(text: str) -> str:
     """The text without halves of surrogate pairs, which no file or database takes."""
     if text.isascii():

@@ -34,6 +34,7 @@ MAX_BODY_BYTES = 64_000
 _LONGEST_REASON = 2_000
 _PAGE = 100
 _PAGE_BYTES = 4_000_000
+_MOST_RESUMED = 20
 _LISTED_CHARS = 2_000
 """Of a request, or of the arguments of a call, as the list shows them."""
 
@@ -95,7 +96,7 @@ class ApprovalsEndpoint:
 
         def read(store: EpisodeStore | None) -> bytes:
             run = self._waiting(store, scope["path_params"]["episode_id"], exchange.key)
-            return json.dumps(_shown(run)).encode()
+            return json.dumps(_shown(run, store)).encode()
 
         await exchange.answer(await self._read(read))
 
@@ -133,7 +134,7 @@ class ApprovalsEndpoint:
                 has_more = len(listed) == _PAGE or size > _PAGE_BYTES
                 if has_more:
                     break
-                listed.append(json.dumps(_shown(one, most=_LISTED_CHARS)))
+                listed.append(json.dumps(_shown(one, store, most=_LISTED_CHARS)))
                 size += len(listed[-1])
             more = json.dumps(has_more)
             page = f'{{"object": "list", "data": [{", ".join(listed)}], "has_more": {more}}}'
@@ -182,8 +183,14 @@ class ApprovalsEndpoint:
         )
 
 
-def _shown(episode: Episode, *, most: int | None = None) -> Mapping[str, Any]:
+def _shown(
+    episode: Episode, store: EpisodeStore | None, *, most: int | None = None
+) -> Mapping[str, Any]:
     """A run that waits; texts and arguments longer than ``most`` characters are cut texts."""
+    first: Episode | None = episode
+    for _ in range(_MOST_RESUMED):  # whoever goes on with a run says nothing new
+        if store is not None and first is not None and first.resumes is not None:
+            first = store.get(first.resumes)
     calls = [
         {"id": call.call_id, "name": call.name, "arguments": _arguments(call, most)}
         for call in deferred_calls(episode)
@@ -195,7 +202,7 @@ def _shown(episode: Episode, *, most: int | None = None) -> Mapping[str, Any]:
         "agent": episode.metadata.get(WAITING_AGENT, ""),
         "user": episode.metadata.get("user", ""),
         "session_id": episode.session_id,
-        "request": _cut(episode.request, most),
+        "request": _cut("" if first is None else first.request, most),
         "calls": calls,
     }
 

@@ -235,11 +235,16 @@ class ChatCompletions:
             result = await self._outcome(work, self._pumped(work, stream), stream.exchange)
             beating.cancel()
             await stream.finish(result, _on_the_wire(result))
-        except RequestError as error:
+        except ClientLeftError:
+            raise
+        except Exception as error:
             beating.cancel()
+            failure = error
+            if not isinstance(failure, RequestError):
+                failure = self._failed(work.episode_id, failure, stream.exchange)
             if not stream.has_begun:
-                raise
-            await stream.fail(error)
+                raise failure from error
+            await stream.fail(failure)
         finally:
             beating.cancel()
 

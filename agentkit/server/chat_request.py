@@ -406,7 +406,7 @@ def _call(record: _Call) -> ToolCall:
     call_id, name, text = record.id, record.function.name, record.function.arguments
     try:
         arguments = parse_json(text or "{}")
-        json.dumps(arguments, ensure_ascii=False).encode()
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
     except ValueError:
         arguments = None
     if not isinstance(arguments, dict):

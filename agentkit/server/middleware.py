@@ -357,7 +357,9 @@ class Front:
         if not isinstance(reported, RequestError):
             episodes.log_failure(_LOG, error, "request %s failed", exchange.request_id)
             message = f"something unexpected went wrong ({type(error).__name__})"
-            reported = RequestError(status=500, message=message, code="internal_error")
+            reported = RequestError(  # a run may have begun: what its tools did is done
+                status=500, message=message, code="internal_error", headers=(NO_RETRY,)
+            )
         if exchange.status:
             # Too late for a status: the server cuts the connection, and logs what is raised here.
             raise BrokenAnswerError from None

@@ -69,7 +69,14 @@ class ResponsesReader:
                 "message alone, or leave previous_response_id out"
             )
             raise RequestError(message=message, param="input", code="history_with_session")
-        begins = record.get("store") is not False and len(asked.messages) == 1
+        is_kept = record.get("store") is not False
+        if follows and not is_kept:
+            message = (
+                "the conversation of previous_response_id is kept here, with this answer: leave "
+                "store out, or send the conversation whole without previous_response_id"
+            )
+            raise RequestError(message=message, param="store", code="unsupported_parameter")
+        begins = is_kept and len(asked.messages) == 1
         ignored = tuple(name for name in _IGNORED if record.get(name) is not None)
         return replace(asked, follows=follows, is_followable=begins, not_honoured=ignored)
 

@@ -11,7 +11,6 @@ from typing import Any
 from agentkit.agent.agent import Agent
 from agentkit.agent.session import continuation_id, conversation, new_episode_id
 from agentkit.agent.types import (
-    WAITS_FOR_PERSON,
     Approval,
     Decision,
     Request,
@@ -19,6 +18,7 @@ from agentkit.agent.types import (
     RunEvent,
     RunOptions,
     RunResult,
+    asks_person,
     waiting_calls,
 )
 from agentkit.episodes import Episode, StopReason
@@ -278,6 +278,12 @@ def _with_answers(
         call_id_on_the_wire(waiting.episode_id, one.call_id): (one, result)
         for one, result in waiting_calls(waiting)
     }
+    if not takes_approvals:  # an approver decides on these, once the client has answered the rest
+        calls = {
+            wire_id: (call, result)
+            for wire_id, (call, result) in calls.items()
+            if wire_id in answers or not asks_person(result)
+        }
     if calls.keys() != answers.keys():
         missing = ", ".join(sorted(calls.keys() ^ answers.keys()))
         message = f"each call needs one tool message, and no other; look at {missing[:200]}"
@@ -286,7 +292,7 @@ def _with_answers(
     approvals: dict[str, Decision] = {}
     for wire_id, (call, result) in calls.items():
         answer = answers[wire_id]
-        if result.text == WAITS_FOR_PERSON.format(name=call.name):
+        if asks_person(result):
             decision = _value(answer, read_once)
             approvals[call.call_id] = _approval(call, decision, takes_approvals=takes_approvals)
         else:
@@ -302,9 +308,10 @@ def _approval(call: ToolCall, decision: object, *, takes_approvals: bool) -> App
         )
         code = "approval_not_accepted"
         raise RequestError(status=403, message=message, code=code, param="messages")
-    approved = decision.get("approved") if isinstance(decision, Mapping) else None
-    reason = decision.get("reason", "") if isinstance(decision, Mapping) else ""
-    if not isinstance(approved, bool) or not isinstance(reason, str):
+    said = decision if isinstance(decision, Mapping) else {}
+    approved, reason = said.get("approved"), said.get("reason", "")
+    is_known = said.keys() <= {"approved", "reason"}
+    if not (is_known and isinstance(approved, bool) and isinstance(reason, str)):
         message = (
             f"{call.name} waits for an approval; its tool message must be "
             '{"approved": true} or {"approved": false, "reason": "..."}'

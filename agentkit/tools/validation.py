@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.errors import DefinitionError
-from agentkit.messages import JsonObject
+from agentkit.messages import JsonObject, is_finite
 from agentkit.tools import sources  # a door: it loads when a schema is read
 from agentkit.tools.canonical import same_json
 from agentkit.tools.definition import ToolDefinition
@@ -390,7 +390,7 @@ def _read_container(text: str, opening: str) -> Any:
 
     try:
         read = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
-        return read if text.startswith(opening) else _NOTHING
+        return read if text.startswith(opening) and is_finite(read) else _NOTHING
     except (ValueError, RecursionError):
         return _NOTHING
 

@@ -111,6 +111,24 @@ async def test_only_what_waits_is_deferred(add, delete, call):
     assert [r.value for r in result.episode.results] == [3, "deleted"]
 
 
+async def test_who_has_a_value_need_not_be_the_person_who_decides(delete, deleted, call):
+    """With values alone a call that needs approval waits on, and is decided afterwards."""
+
+    @tool(deferred=True)
+    def ask_desk(question: str) -> str:
+        """Ask the desk."""
+
+    calls = [call("ask_desk", question="?"), call("delete", name="a")]
+    agent = Agent(ScriptedModel([calls, "done"]), tools=[ask_desk, delete])
+    waiting = await agent.run("both")
+    partly = await agent.resume(waiting, values={"ask_desk": "yes"})
+    assert (partly.stop_reason, [one.name for one in partly.deferred]) == ("deferred", ["delete"])
+    assert deleted == []
+    result = await agent.resume(partly, approvals={"delete": True})
+    assert [one.value for one in result.episode.results] == ["yes", "deleted"]
+    assert deleted == ["a"]
+
+
 async def test_resuming_needs_an_answer_to_every_call(delete, call):
     """Forgetting a call, naming an unknown one, or resuming a finished run is refused."""
     agent = Agent(ScriptedModel([[call("delete", name="a")], "done"]), tools=[delete])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime as dt
+import math
 import threading
 
 import pytest
@@ -13,8 +14,10 @@ from agentkit import Agent, ModelRetry, Tool, ToolDefinition, ToolFailed, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools
+from agentkit.episodes.files import encode_episode
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
+from agentkit.models.wire import WireNames, decode_call
 from agentkit.testing import ScriptedModel
 
 
@@ -402,6 +405,34 @@ async def test_arguments_nested_without_end(add, call):
     result = await only_result([call("add", a=deep, b=1)], add, refine="adaptive")
 
     assert result.failure.kind == "malformed_arguments"
+
+
+@pytest.mark.parametrize("value", ["1e400", "-1e400", '[{"x": 1e400}]'])
+async def test_no_number_beyond_all_bounds_is_an_argument(value, store):
+    """Of the model, of its programs and of what it answers: each reads why, and no record holds it."""
+
+    @tool
+    def take(x: object) -> str:
+        """Take it."""
+        raise AssertionError("never run")
+
+    made = decode_call("1", "take", f'{{"x": {value}}}', WireNames(["take"]))
+    model = ScriptedModel([[made], '{"x": 1e400}', '{"x": 1}'])
+    agent = Agent(model, tools=[take], store=store, output_type={"type": "object"})
+    result = await agent.run("go")
+    assert result.episode.results[0].failure.kind == "malformed_arguments"
+    assert "beyond all bounds" in result.episode.results[0].text
+    assert result.output == {"x": 1}
+    program = ToolCall(call_id="1", name="run_program", arguments={"program": "take(x=1e308 * 10)"})
+    again = Agent(ScriptedModel([[program], "done"]), tools=[take], store=store, code_mode=True)
+    assert "JSON cannot hold" in (await again.run("go")).episode.results[0].text
+    assert not any("Infinity" in encode_episode(one) for one in store.select())
+
+
+def test_such_an_argument_in_an_older_record_is_text():
+    """So that what waits with one can be read, listed and refused."""
+    kept = ToolCall.from_json({"call_id": "1", "name": "pay", "arguments": {"x": math.inf}})
+    assert (kept.arguments, kept.malformed) == ({}, "{'x': inf}")
 
 
 async def test_a_broken_schema_fails_the_call_only(call):

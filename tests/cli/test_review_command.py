@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
-from agentkit import ToolDefinition, open_store, tool
+from agentkit import Agent, ToolDefinition, open_store, tool
+from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
@@ -18,6 +20,7 @@ from agentkit.library import LibraryChange
 from agentkit.library.chain import read_signer, verify_chain, verify_library
 from agentkit.library.events import Author, EventDraft, chained
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
 MODEL = Author(kind="model", name="small-model", prompt_hash="0" * 64)
@@ -114,6 +117,38 @@ def test_a_person_takes_a_proposal_through(invoke, as_json, proposal_id, store_u
     assert not verify_chain(store.events())
     assert not verify_library(store, store.events())
     store.close()
+
+
+def refusals(store, version, wrong, right):
+    """Conversations with one library version; the tool refused the first of them."""
+    for at in range(wrong + right):
+        call = ToolCall(call_id="1", name="loan_offer", arguments={"periods": 24})
+        failure = ToolFailure(kind="retry_requested", rule="no such term", path="periods")
+        result = ToolResult(call_id="1", name="loan_offer", status="ok", value=1)
+        if at < wrong:
+            result = replace(result, status="failed", value=None, failure=failure)
+        turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+        name = f"{version}-{at}"
+        store.append(Episode(episode_id=name, request="", turns=(turn,), library_version=version))
+
+
+def test_a_promotion_tells_what_it_is_worth(invoke, as_json, proposal_id, store_url):
+    """On its page and in the log, once there is traffic with it; nothing before."""
+    invoke("review", "approve", proposal_id, "--reason", "as in the contract")
+    with closing(open_store(store_url)) as store:
+        refusals(store, 1, 8, 2)
+        assert as_json("review", "show", proposal_id)["worth"] is None
+        refusals(store, 2, 1, 9)
+    worth = as_json("review", "show", proposal_id)["worth"]
+    assert (worth["control_wrong"], worth["later_wrong"], worth["against"]) == (8, 1, "before")
+    page = invoke("review", "show", proposal_id).stdout
+    assert "Worth on later traffic" in page
+    assert "not a comparison" in " ".join(page.split())
+    events = as_json("log", "--tool", "loan_offer")
+    assert [one["worth"] for one in events if one["kind"] == "active"] == [worth]
+    assert not any("worth" in one for one in as_json("log"))
+    number = next(one["sequence"] for one in events if one["kind"] == "active")
+    assert "+70.0 points gained" in " ".join(invoke("log", str(number)).stdout.split())
 
 
 def test_the_page_for_people(invoke, proposal_id, store_url):
@@ -410,3 +445,47 @@ def test_a_public_key_reads_and_does_not_write(invoke, tmp_path, monkeypatch):
     assert refused.exit_code == 2
     assert "a public key can check signatures and not make them" in refused.stderr
     assert signed(tmp_path) == [False]
+
+
+REFUNDS = '''
+from agentkit import tool
+
+@tool(effects=["destructive"])
+def refund(order: str) -> str:
+    """Refund an order."""
+    return f"{order} is refunded"
+'''
+
+
+def test_calls_that_wait_are_listed_and_decided(invoke, as_json, store_url, script, tmp_path):
+    """The run goes on with its tools and its model; a decision counts once."""
+    (tmp_path / "refunds.py").write_text(REFUNDS)
+
+    @tool(effects=["destructive"])
+    def refund(order: str) -> str:
+        """Refund an order."""
+        raise AssertionError("nobody approved it")
+
+    with closing(open_store(store_url)) as store:
+        call = ToolCall(call_id="c1", name="refund", arguments={"order": "A17"})
+        agent = Agent(ScriptedModel([[call], [call]]), tools=[refund], store=store, name="desk")
+        for who in ("Ada", "Ben"):
+            agent.run_sync("Refund A17", metadata={"user": who})
+        wait_for(agent.close())
+    assert 'refund(order="A17")' in invoke("review", "calls").stdout
+    listed, other = as_json("review", "calls")
+    assert (listed["agent"], listed["user"], listed["request"]) == ("desk", "Ada", "Refund A17")
+    agent = ["--tools", "refunds.py", "--model", "script:a"]
+    assert invoke("review", "calls", "nothing", "--decide", "approve", *agent).exit_code == 2
+    script("It is done.")
+    decided = invoke("review", "calls", listed["run"], "--decide", "approve", *agent)
+    assert decided.stdout == "It is done.\n", decided.stderr
+    last = as_json("episodes", "show", "last")
+    assert last["turns"][0]["results"][0]["value"] == "A17 is refunded"
+    script("Then not.")
+    no = ("--decide", "reject", "--reason", "too much")
+    assert invoke("review", "calls", other["run"], *no, *agent).exit_code == 0
+    (denied,) = as_json("episodes", "show", "last")["turns"][0]["results"]
+    assert (denied["status"], "too much" in json.dumps(denied)) == ("denied", True)
+    assert as_json("review", "calls") == []
+    assert "no call waits for you" in invoke("review", "calls").stderr

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -385,6 +386,36 @@ def test_tools_that_the_library_does_not_know(invoke, tmp_path):
     assert taught.exit_code == 0, taught.stderr
     assert "registered 1 tool" in taught.stderr
     assert "passed the checks, waiting" in taught.stdout
+
+
+FAR = """
+from agentkit.errors import ModelConnectionError
+from agentkit.testing import FunctionModel
+
+def fails(request):
+    raise ModelConnectionError("the line is broken")
+
+def open_model(name):
+    return FunctionModel(fails, name="far")
+"""
+
+
+@pytest.mark.usefixtures("failed")
+def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json, plug_in):
+    """A round that failed counts as none; ``--all`` reads everything, and changes nothing."""
+    plug_in("agentkit_far", FAR, "[agentkit.models]\nfar = agentkit_far:open_model\n")
+    broken = invoke("evolve", "--only", "feedback", "--feedback-model", "far:away")
+    assert "could not be asked" in broken.stdout
+    store = Path(os.environ["AGENTKIT_STORE"].removeprefix("sqlite:///"))
+    assert not store.with_name(f"{store.name}.evolved").exists()
+    first = as_json("evolve")
+    assert (first["looked_at"]["episodes"], len(first["proposals"])) == (3, 1)
+    again = invoke("evolve")
+    assert "looked at 0 episodes, 0 judged, 0 went wrong; read 3 of earlier rounds" in again.stderr
+    assert "passed the checks, waiting" in again.stdout  # what waits is looked at in each round
+    whole = as_json("evolve", "--all")
+    assert (whole["looked_at"]["episodes"], whole["looked_at"]["earlier"]) == (3, 0)
+    assert len(ledger().proposals) == 1
 
 
 @pytest.mark.usefixtures("failed")

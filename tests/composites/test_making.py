@@ -343,8 +343,8 @@ def f(value: {text}) -> {text}:
         ("Annotated[int, Field(ge=0)]", 25, "neither a text nor an Expr"),
         ("Expr['row']", 10, "does not say what goes in and out"),
         ("__import__('os').system", 10, "not a JSON type"),
-        ("list[" * 12 + "int" + "]" * 12, 65, "nest at most"),
-        ("|".join(["int"] * 60), 10, "at most 50 branches"),
+        ("list[" * 80 + "int" + "]" * 80, 10, "at most 200 parts"),
+        ("|".join(["int"] * 80), 10, "at most 200 parts"),
     ],
 )
 def test_what_has_no_schema_is_a_problem_with_its_place(

@@ -4,8 +4,8 @@ The server is the real command in a process of its own. Its users, its model and
 are processes too. Its tool writes each effect to a file outside of the store, so that effects,
 answers and episodes can be laid side by side afterwards.
 
-    python tests/faults/soak.py --seconds 360 --users 50
-    python tests/faults/soak.py --seconds 20 --users 8
+    python tests/faults/soak.py --seconds 360 --users 50 --store sqlite --model openai
+    python tests/faults/soak.py --seconds 20 --users 8 --json
 
 Run it with the environment of `make install`; as root it mounts a small disk and fills it,
 otherwise the files of the server may not grow for a while. It ends with 1 when a figure is missed.
@@ -27,20 +27,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 sys.path.append(str(Path(__file__).parents[1]))  # for tests/support
 
-from soak_load import FAILING, KEY, WELL, answer_as_a_model, asked, use, watch
-from soak_report import Life, Phase, Records, figures
+from soak_load import (
+    FAILING,
+    KEY,
+    WELL,
+    answer_as_a_model,
+    asked,
+    use,
+    watch,
+)
+from soak_report import Life, Phase, Records, report
 from support.local_server import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "from agentkit.cli.main import main; main()"
-DISK_MEGABYTES = 192
+DISK_MEGABYTES = {"sqlite": 192, "postgres": 384}
 START_SECONDS = 60.0
 _OF_BROKEN_TOOL = re.compile(rb"call \S+ of fail raised|Traceback|  |RuntimeError: the tool is")
 REST_SECONDS = 2.0
@@ -88,7 +96,7 @@ FAULTS = (
     Fault(name="full disk", begin=0.58, end=0.68),
     Fault(name="locked store", begin=0.76, end=0.81),
 )
-"""SQLite waits 5 s for a lock: in six minutes it is locked for longer."""
+"""SQLite waits 5 s for a lock, PostgreSQL 10 s: in six minutes both are locked for longer."""
 
 SHORT = (
     Fault(name="kill", begin=0.1),
@@ -109,12 +117,15 @@ def main() -> int:
             folder = Path(options.keep).absolute()
             folder.mkdir(parents=True)
         folder.chmod(0o755)  # a server of another user passes through it
-        store = stack.enter_context(sqlite_store(folder))
+        store = stack.enter_context(STORES[options.store](folder, options.seconds))
         records = endure(options, folder, store, stack)
-        found = figures(records)
-    report = {"title": records.title, "figures": [asdict(one) for one in found]}
-    print(json.dumps(report, indent=1))
-    return 0 if all(one.holds for one in found) else 1
+        found = report(records)
+        (folder / "report.json").write_text(json.dumps(found.to_json(), indent=1))
+    if options.json:
+        print(json.dumps(found.to_json(), indent=1))
+    else:
+        print(found.text())
+    return 0 if found.holds else 1
 
 
 def parsed() -> argparse.Namespace:
@@ -123,8 +134,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=360.0)
     parser.add_argument("--users", type=int, default=50)
     parser.add_argument("--think", type=float, default=0.3, help="mean pause of a user, in seconds")
+    parser.add_argument("--store", choices=sorted(STORES), default="sqlite")
+    parser.add_argument("--model", choices=["openai", "openai-compatible"], default="openai")
     parser.add_argument("--slack", type=float, default=1.0, help="allow this multiple of all times")
+    parser.add_argument("--serve", action="append", default=[], help="one more word for the server")
     parser.add_argument("--keep", help="a new folder for everything that was written")
+    parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
@@ -135,6 +150,7 @@ class StoreUnderTest:
     url: str
     lock: Callable[[], Callable[[], None]]
     disk: Disk
+    revive: Callable[[], None] = lambda: None
 
 
 @dataclass(kw_only=True)
@@ -145,7 +161,7 @@ class Disk:
     is_small: bool
 
     def fill(self, server: int) -> None:
-        """Leave no room; without a small disk, SQLite's log cannot grow."""
+        """Leave no room; without a small disk, SQLite's log cannot grow, and PostgreSQL can."""
         if self.is_small:
             with (self.folder / "ballast").open("wb") as file:
                 step = 1 << 24
@@ -182,9 +198,9 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Disk]:
 
 
 @contextmanager
-def sqlite_store(folder: Path) -> Iterator[StoreUnderTest]:
+def sqlite_store(folder: Path, seconds: float) -> Iterator[StoreUnderTest]:
     """A file; another process holds it in a transaction of its own when it is locked."""
-    with small_disk(folder / "disk", DISK_MEGABYTES) as disk:
+    with small_disk(folder / "disk", DISK_MEGABYTES["sqlite"]) as disk:
         path = disk.folder / "store.db"
 
         def lock() -> Callable[[], None]:
@@ -195,6 +211,35 @@ def sqlite_store(folder: Path) -> Iterator[StoreUnderTest]:
             return holder.close
 
         yield StoreUnderTest(url=f"sqlite:///{path}", lock=lock, disk=disk)
+
+
+@contextmanager
+def postgres_store(folder: Path, seconds: float) -> Iterator[StoreUnderTest]:
+    """A server of our own with its data on the small disk."""
+    import psycopg
+    from support.postgres_server import PostgresServer
+
+    with ExitStack() as stack:
+        disk = stack.enter_context(small_disk(folder / "disk", DISK_MEGABYTES["postgres"]))
+        before, tempfile.tempdir = tempfile.tempdir, str(disk.folder)
+        made = PostgresServer(options=("min_wal_size=32MB", "max_wal_size=48MB"))
+        tempfile.tempdir = before
+        server = stack.enter_context(made)
+
+        def lock() -> Callable[[], None]:
+            holder = psycopg.connect(server.url)
+            holder.execute("LOCK TABLE episodes, episode_tools IN ACCESS EXCLUSIVE MODE")
+            return holder.close
+
+        def revive() -> None:
+            if not server.is_running:
+                server.start()
+
+        url = f"{server.url}?timeout={lock_patience(seconds)}"
+        yield StoreUnderTest(url=url, lock=lock, disk=disk, revive=revive)
+
+
+STORES = {"sqlite": sqlite_store, "postgres": postgres_store}
 
 
 @dataclass(kw_only=True)
@@ -257,7 +302,10 @@ class Served:
 
 
 def endure(
-    options: argparse.Namespace, folder: Path, store: StoreUnderTest, stack: ExitStack
+    options: argparse.Namespace,
+    folder: Path,
+    store: StoreUnderTest,
+    stack: ExitStack,
 ) -> Records:
     """The whole day."""
     spawning = multiprocessing.get_context("spawn")
@@ -306,7 +354,7 @@ def endure(
     if using.exitcode or watching.exitcode:
         raise SystemExit("the users or the watcher broke; see the trace above")
     return Records(
-        title=f"{options.users} users, {options.seconds:g} s",
+        title=f"{options.store}, {options.model}, {options.users} users, {options.seconds:g} s",
         folder=folder,
         store_url=store.url,
         lives=served.lives,
@@ -317,22 +365,41 @@ def endure(
     )
 
 
+def lock_patience(seconds: float) -> int:
+    """How long PostgreSQL waits for a lock: as long as ever, or less than a short soak's lock."""
+    return 10 if seconds > SHORT_SECONDS else 3
+
+
+def longest_run(seconds: float) -> float:
+    """How long the server lets a run take: a model that hangs is to be given up within the soak."""
+    return min(15.0, seconds / 10)
+
+
 def serve_command(options, store_url: str, port: int) -> list[str]:
     """The real command."""
     return [
         *(sys.executable, "-c", MAIN, "serve", "--store", store_url, "--port", str(port)),
-        *("--tools", "tools.py", "--yes", "--model", "openai:gpt-soak"),
-        *("--keys-from", "SOAK_KEYS", "--open-metrics", "--drain", "5"),
-        *("--timeout", str(min(15.0, options.seconds / 10))),  # a model that hangs is given up
+        *("--tools", "tools.py", "--yes", "--model", f"{options.model}:gpt-soak"),
+        *(
+            "--keys-from",
+            "SOAK_KEYS",
+            "--open-metrics",
+            "--drain",
+            "5",
+            "--timeout",
+            str(longest_run(options.seconds)),
+        ),
         *("--max-concurrent", str(4 * options.users)),
+        *options.serve,
     ]
 
 
 def environment(folder: Path, base_url: str) -> dict[str, str]:
     """What the server is started with."""
+    paths = [str(ROOT), str(ROOT / "plugins" / "agentkit-postgres")]
     return {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
         "OPENAI_BASE_URL": base_url,
         "OPENAI_API_KEY": KEY,
@@ -373,6 +440,7 @@ def suffer(seconds: float, served: Served, store: StoreUnderTest, health) -> lis
                 store.disk.fill(served.process.pid)
             case "full disk", False:
                 store.disk.clear(served.process.pid)
+                store.revive()
         now = name if begins else "all well"
     return phases[:-1]
 

@@ -174,7 +174,11 @@ def read(status: int, text: str) -> dict:
         said["is_kept"] = error.get("episode_kept", True)
         return {"status": status, "whole": False, **said}
     whole = streamed[-1] == "[DONE]" if streamed else "choices" in parts[0]
-    return {"status": status, "whole": whole, "episode": parts[0]["id"].removeprefix("chatcmpl-")}
+    return {
+        "status": status,
+        "whole": whole,
+        "episode": parts[0]["id"].removeprefix("chatcmpl-"),
+    }
 
 
 def answer_as_a_model(told: Connection, health: Synchronized[int]) -> None:
@@ -233,10 +237,10 @@ def _text(message: dict) -> str:
 
 
 def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -> None:
-    """Ask for ``/healthz`` 20 times a second, and for ``/readyz`` less often.
+    """Ask for ``/healthz`` 20 times a second, and for the rest of what a server says of itself.
 
-    What was heard becomes lines of ``to``: the path, when, how long it took, the status, and how
-    long a thread of the server could have run but had no core: it may have held what others needed.
+    What was heard becomes lines of ``to``: the path, when, how long it took, the status, the
+    server's processor time meanwhile, and how long it could have run but had no core.
     """
     with suppress(OSError):
         os.nice(-10)  # what is measured is the server, and not who measures
@@ -245,12 +249,12 @@ def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -
 
         def ask(path: str, every: float) -> None:
             while not stop.value:
-                began, before = time.time(), waits(pid.value)
-                status, _ = asked(url, path)
-                seconds, after = time.time() - began, waits(pid.value)
+                began, before = time.time(), Processor.of(pid.value)
+                status, body = asked(url, path)
+                seconds, after = time.time() - began, Processor.of(pid.value)
                 found = {"path": path, "began": began, "seconds": seconds, "status": status}
-                grown = (at - before.get(thread, 0.0) for thread, at in after.items())
-                found["no_core"] = max(grown, default=0.0)
+                found |= {"cpu": after.used - before.used, "no_core": after.waited_since(before)}
+                found["body"] = "" if status == 200 else body[:200]
                 with lock:
                     file.write(json.dumps(found) + "\n")
                 time.sleep(max(0.0, every - seconds))
@@ -258,6 +262,7 @@ def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -
         asking = [
             threading.Thread(target=ask, args=("/healthz", 0.05)),
             threading.Thread(target=ask, args=("/readyz", 0.2)),
+            threading.Thread(target=ask, args=("/metrics", 1.0)),
         ]
         for thread in asking:
             thread.start()
@@ -278,10 +283,33 @@ def asked(url: str, path: str) -> tuple[int, str]:
         connection.close()
 
 
-def waits(pid: int) -> dict[str, float]:
-    """For how long each thread of a process could have run but had no core, where Linux says so."""
-    found = {}
-    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+@dataclass(frozen=True, kw_only=True)
+class Processor:
+    """What a process had of the processor until now, where the system says so (Linux).
+
+    Attributes:
+        used: Seconds that it ran.
+        waited: Seconds that each thread could have run but had no core.
+    """
+
+    used: float
+    waited: Mapping[str, float]
+
+    @classmethod
+    def of(cls, pid: int) -> Processor:
+        """That of a process; nothing for one that is gone."""
+        used, waited = 0.0, {}
+        for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                waited[path.parent.name] = int(path.read_text(encoding="ascii").split()[1]) / 1e9
         with suppress(OSError):
-            found[path.parent.name] = int(path.read_text(encoding="ascii").split()[1]) / 1e9
-    return found
+            fields = (
+                Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            )
+            used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cls(used=used, waited=waited)
+
+    def waited_since(self, earlier: Processor) -> float:
+        """The longest that one thread waited: it may have held what the others needed."""
+        waits = (after - earlier.waited.get(name, 0.0) for name, after in self.waited.items())
+        return max(waits, default=0.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -67,6 +67,49 @@ class Figure:
     says: str
     holds: bool
     found: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What came of a soak."""
+
+    title: str
+    phases: Sequence[Sequence[str]]
+    counts: dict[str, object]
+    figures: Sequence[Figure]
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every figure is met."""
+        return all(figure.holds for figure in self.figures)
+
+    def to_json(self) -> dict:
+        """For programs."""
+        return {"holds": self.holds, **asdict(self)}
+
+    def text(self) -> str:
+        """For people."""
+        lines = [f"# {self.title}", "", *table(self.phases), ""]
+        lines += [f"{name}: {count}" for name, count in self.counts.items()]
+        lines += ["", *table([("figure", "", "found"), *map(_row, self.figures)])]
+        for name, some in self.examples.items():
+            lines += ["", f"{name}:", *(f"  {one}" for one in some)]
+        return "\n".join(lines)
+
+
+def _row(figure: Figure) -> tuple[str, str, str]:
+    return figure.says, "holds" if figure.holds else "MISSED", figure.found
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as Markdown; the first one is the head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for at, row in enumerate(rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"| {' | '.join(cells)} |"
+        if at == 0:
+            yield f"|{'|'.join('-' * (width + 2) for width in widths)}|"
 
 
 @dataclass(kw_only=True)
@@ -189,17 +232,32 @@ def lines_of(path: Path) -> list[dict]:
     return found
 
 
-def figures(records: Records) -> list[Figure]:
-    """What has to hold after a soak."""
+def report(records: Records) -> Report:
+    """The figures of a soak."""
+    watched = Watched(records)
     booked = Counter(records.record_of(ticket) for ticket in records.effects)
-    return [
+    figures = [
         *acknowledged(records),
         *effects_recorded(records, booked),
         *requests_refused(records),
         *counted(records),
-        *Watched(records).figures(),
+        *watched.figures(),
         *stops_told(records, booked),
     ]
+    counts = {
+        "answers with status 200": len(records.good),
+        "episodes": len(records.kept),
+        "episodes in files": len(records.left_over),
+        "effects": f"{len(records.effects)} ({dict(booked)})",
+        "lines in logs": {life.log.name: _log_size(life.log) for life in records.lives},
+    }
+    return Report(
+        title=records.title,
+        phases=[PHASE_HEAD, *(watched.row(phase) for phase in records.phases)],
+        counts=counts,
+        figures=figures,
+        examples=examples(records) | watched.examples(),
+    )
 
 
 def acknowledged(records: Records) -> Iterator[Figure]:
@@ -350,6 +408,40 @@ def unrecorded(records: Records, life: Life) -> int:
     return len(runs)
 
 
+def examples(records: Records, most: int = 5) -> dict[str, list[str]]:
+    """Some requests whose effect has no record, for whoever looks for the cause."""
+    found = defaultdict(list)
+    for ticket, at in records.effects.items():
+        where = records.record_of(ticket)
+        if where not in {"episode", "told", "killed"} and len(found[where]) < most:
+            request = ticket.rstrip("+")
+            reply = records.replies.get(request, {})
+            some = records.by_request.get(request, ())
+            kept = [f"{one.stop_reason}, {len(one.turns)} turns, {one.error}" for one in some]
+            phase = next((one.name for one in records.phases if one.began <= at[0] < one.ended), "")
+            found[where].append(
+                f"{ticket} in {phase!r}: {reply.get('kind')}, status {reply.get('status')} "
+                f"{reply.get('code')}, episodes {kept}"
+            )
+    return {f"effects: {name}": some for name, some in found.items()}
+
+
+def _log_size(path: Path) -> str:
+    text = path.read_text()
+    return f"{text.count(chr(10))} ({text.count('Traceback')} tracebacks)"
+
+
+PHASE_HEAD = (
+    "time",
+    "s",
+    "200",
+    "other answers",
+    "effects",
+    "/healthz max ms",
+    "/readyz max ms, no",
+)
+
+
 class Watched:
     """What the watcher heard."""
 
@@ -359,6 +451,30 @@ class Watched:
         up = [one for one in heard if records.is_up(one["began"], one["began"] + one["seconds"])]
         self._health = [one for one in up if one["path"] == "/healthz"]
         self._ready = [one for one in up if one["path"] == "/readyz"]
+
+    def row(self, phase: Phase) -> tuple[str, ...]:
+        """One time."""
+        replies = [one for one in self._records.replies.values() if _in(phase, one["ended"])]
+        other = Counter(
+            f"{one['status'] or ''} {one['code']}".strip()
+            for one in replies
+            if not (one["status"] == 200 and one["whole"])
+        )
+        good = sum(one["status"] == 200 and one["whole"] for one in replies)
+        effects = sum(_in(phase, at[0]) for at in self._records.effects.values())
+        health = [one["seconds"] for one in self._health if _in(phase, one["began"])]
+        ready = [one for one in self._ready if _in(phase, one["began"])]
+        says_no = sum(one["status"] != 200 for one in ready)
+        slowest = max((one["seconds"] for one in ready), default=0)
+        return (
+            phase.name,
+            f"{phase.ended - phase.began:.0f}",
+            str(good),
+            ", ".join(f"{name} {count}" for name, count in other.most_common(5)),
+            str(effects),
+            f"{1000 * max(health, default=0):.0f}",
+            f"{1000 * slowest:.0f}, {says_no}/{len(ready)}",
+        )
 
     def figures(self) -> Iterator[Figure]:
         """How fast, and whether it was true."""
@@ -402,3 +518,22 @@ class Watched:
                     holds=yes == 0,
                     found=f"{yes} of {len(asked)} said yes, {grace:g} s after it began or later",
                 )
+
+    def examples(self, most: int = 3) -> dict[str, list[str]]:
+        """The slowest answers, with processor times meanwhile."""
+        found = defaultdict(list)
+        for one in sorted(self._health, key=lambda one: -one["seconds"]):
+            name = f"slowest /healthz: {self._name(one['began'])}"
+            if len(found[name]) < most:
+                found[name].append(
+                    f"{1000 * one['seconds']:.0f} ms, server's CPU {1000 * one['cpu']:.0f} ms, "
+                    f"no core for {1000 * one['no_core']:.0f} ms"
+                )
+        return dict(found)
+
+    def _name(self, at: float) -> str:
+        return next((phase.name for phase in self._records.phases if _in(phase, at)), "the end")
+
+
+def _in(phase: Phase, at: float) -> bool:
+    return phase.began <= at < phase.ended

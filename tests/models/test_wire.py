@@ -15,8 +15,11 @@ from hypothesis import given, strategies as st
 
 from agentkit.errors import ModelResponseError
 from agentkit.messages import Usage, UserMessage
+from agentkit.models.anthropic import AnthropicCodec
 from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit.models.chat_completions import CompletionAssembler, RequestEncoder, decode_completion
+from agentkit.models.prices import Price
+from agentkit.models.responses import ResponsesCodec
 from agentkit.models.wire import EventParser, WireNames
 from agentkit.tools.definition import ToolDefinition
 
@@ -333,12 +336,40 @@ def test_finish_reasons(reason, finish) -> None:
             Usage(requests=1, prompt_tokens=9, cached_tokens=3, completion_tokens=1),
         ),
         ({"prompt_tokens": 9, "prompt_tokens_details": None}, Usage(requests=1, prompt_tokens=9)),
+        ({"prompt_tokens": 9, "prompt_tokens_details": [1]}, Usage(requests=1, prompt_tokens=9)),
+        (["many"], Usage(requests=1)),
     ],
 )
 def test_usage(usage, expected) -> None:
     """Token counts in the forms that servers have."""
     answer = {"choices": [{"message": {}}], "usage": usage}
     assert decode_completion(answer, NAMES).usage == expected
+
+
+@pytest.mark.parametrize(
+    "stated", [-5, 10**400, 10**12 + 1, 1.5, True, "9" * 500, None, [], float("inf")]
+)
+@pytest.mark.parametrize("codec", [None, AnthropicCodec, ResponsesCodec])
+def test_counts_that_are_none_are_unknown(codec, stated) -> None:
+    """Whatever a server states, the answer stands, totals never fall, and records hold numbers."""
+    names = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+    usage = dict.fromkeys(names, stated)
+    answer = {"choices": [{"message": {}}], "content": [], "output": [], "usage": usage}
+    request = ModelRequest(messages=(UserMessage(text="Hi"),))
+    read = codec(request).decode(answer) if codec else decode_completion(answer, NAMES)
+    assert read.usage == Usage(requests=1)
+    kept = Usage.from_json({"requests": 1, "prompt_tokens": stated, "cost_usd": stated})
+    known = Usage(requests=1, prompt_tokens=7, cost_usd=0.5)
+    assert (known + kept).prompt_tokens == 7
+    assert (known + kept).cost_usd >= 0.5
+
+
+def test_more_cached_than_read_is_unknown() -> None:
+    """So that no price is negative; and sums end at the bound."""
+    odd = Usage(prompt_tokens=4, cached_tokens=10**9)
+    assert Price(prompt=1.0, cached=0.1, completion=1.0).cost_of(odd) == 4e-6
+    most = Usage(prompt_tokens=10**12)
+    assert (most + most).prompt_tokens == 10**12
 
 
 def chunk(delta: dict, reason: str | None = None) -> dict:

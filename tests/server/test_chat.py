@@ -556,6 +556,27 @@ async def test_a_model_that_fails(make_app, talk, body, store, stream, error, st
     assert (episode.stop_reason, episode.episode_id) == ("error", told["episode_id"])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_error_after_a_run_is_not_asked_again(
+    make_app, talk, body, store, monkeypatch, stream
+):
+    """What its tools did is done: no client repeats the request, and a stream ends with the error."""
+
+    def fails(self, episode):
+        raise RuntimeError("secret-of-a-defect")
+
+    monkeypatch.setattr("agentkit.server.metrics.RunMetrics.observe", fails)
+    async with talk(make_app()) as client:
+        answer = await client.post(URL, json=body("Hi", stream=stream))
+    assert "secret" not in answer.text
+    assert len(list(store.select())) == 1
+    if stream:
+        last = answer.text.strip().rpartition("data: ")[2]
+        assert json.loads(last)["error"]["code"] == "internal_error"
+    else:
+        assert (answer.status_code, answer.headers["x-should-retry"]) == (500, "false")
+
+
 async def test_a_stream_that_breaks_says_so(make_app, talk, body, store):
     """After the first text there is no status left: an error event ends it, without [DONE]."""
 

@@ -228,11 +228,12 @@ async def test_a_client_that_may_can_refuse(make_app, talk, store):
     async with talk(make_app(client_approval=True)) as client:
         message = await waiting(client, WIPE)
         unclear = await client.post(URL, json=chat(WIPE, message, result(message, "yes")))
-        both = '{"approved": false, "approved": true}'
-        twice = await client.post(URL, json=chat(WIPE, message, result(message, both)))
+        for both in ('{"approved": false, "approved": true}', '{"approved": true, "denied": true}'):
+            twice = await client.post(URL, json=chat(WIPE, message, result(message, both)))
+            assert twice.json()["error"]["code"] == "approval_expected"
         no = '{"approved": false, "reason": "Keep it."}'
         answer = await client.post(URL, json=chat(WIPE, message, result(message, no)))
-    assert unclear.json()["error"]["code"] == twice.json()["error"]["code"] == "approval_expected"
+    assert unclear.json()["error"]["code"] == "approval_expected"
     assert "Keep it." in answer.json()["choices"][0]["message"]["content"]
     assert next(store.select()).results[0].status == "denied"
 
@@ -328,6 +329,33 @@ async def test_what_waits_is_listed_and_approved(app, talk, body, store):
     assert after.status_code == 200
     assert left == []
     assert next(store.select()).history_length == 4
+
+
+async def test_a_turn_of_client_and_desk_is_ended_by_both(make_app, talk, store, keys):
+    """The client answers its own call, then the approver decides on the other one."""
+    both = [
+        ToolCall(call_id="1", name="wipe", arguments={"path": "a"}),
+        ToolCall(call_id="2", name="desk.ask", arguments={}),
+    ]
+    model = ScriptedModel([both, "Done."])
+    app = make_app(model, keys=keys, approvers=["desk"])
+    question = {"role": "user", "content": "Wipe a"}
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        asked = chat(question, session_id="s1")
+        message = (await shop.post(CHAT, json=asked)).json()["choices"][0]["message"]
+        (own,) = (one for one in message["tool_calls"] if one["function"]["name"] != "wipe")
+        told = {"role": "tool", "tool_call_id": own["id"], "content": "yes"}
+        partly = await shop.post(CHAT, json=chat(question, message, told, session_id="s1"))
+        (waits,) = (await desk.get(APPROVALS)).json()["data"]
+        decided = await desk.post(f"{APPROVALS}/{waits['id']}", json={"approved": True})
+    assert partly.status_code == 200
+    assert (waits["request"], [one["name"] for one in waits["calls"]]) == ("Wipe a", ["wipe"])
+    assert (decided.status_code, decided.json()["content"]) == (200, "Done.")
+    async with talk(make_app(ScriptedModel([both]), client_approval=True)) as client:
+        message = await waiting(client, question)
+        told["tool_call_id"] = message["tool_calls"][1]["id"]
+        left_out = await client.post(CHAT, json=chat(question, message, told))
+    assert left_out.json()["error"]["code"] == "unanswered_tool_call"  # it may decide itself
 
 
 async def test_the_model_reads_why_not(app, talk, body, store):

@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -476,13 +476,7 @@ def _total_usage(usages: Iterable[Usage]) -> Usage:
     """The sum of usages; the cost comes out the same in any order."""
     every = list(usages)
     costs = [_finite(one.cost_usd) or 0.0 for one in every if one.cost_usd is not None]
-    return Usage(
-        requests=sum(one.requests for one in every),
-        prompt_tokens=sum(one.prompt_tokens for one in every),
-        cached_tokens=sum(one.cached_tokens for one in every),
-        completion_tokens=sum(one.completion_tokens for one in every),
-        cost_usd=math.fsum(costs) if costs else None,
-    )
+    return replace(sum(every, Usage()), cost_usd=math.fsum(costs) if costs else None)
 
 
 # --- what went wrong ------------------------------------------------------------------------------

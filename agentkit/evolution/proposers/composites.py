@@ -71,7 +71,7 @@ class CompositeStream:
             ModelError: The model could not answer.
         """
         library, found = observations.library, list[Suggestion]()
-        for episode in filter(is_success, observations.episodes):
+        for episode in filter(is_success, filter(observations.is_fresh, observations.episodes)):
             request = _request(episode, library)
             if request is None:
                 continue

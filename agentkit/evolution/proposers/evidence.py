@@ -24,6 +24,7 @@ from agentkit.evolution.proposers.observed import (
     RuleBacktest,
     RuleSuggestion,
     ToolEvidence,
+    ToolRecord,
     allows_more,
     applied,
     described_rules,
@@ -46,6 +47,7 @@ from agentkit.evolution.proposers.origins import (
 )
 from agentkit.evolution.trajectories import RouteEvidence, trajectories_of
 from agentkit.library.events import Author
+from agentkit.library.library import Library
 from agentkit.messages import ToolFailure
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
@@ -105,11 +107,16 @@ class EvidenceProposer:
     async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """What should change, the tools in the order wanted or with most failures first."""
         library, episodes = observations.library, observations.episodes
-        routes = trajectories_of(filter(_is_data, episodes)).routes
+        bounded = observations.by_tool
+        records = observed(episodes, library) if bounded is None else _records(bounded, library)
+        routes = _routes(episodes) if bounded is None else ()
         found: dict[str, tuple[list[RuleSuggestion], list[RuleSuggestion]]] = {}
-        for name, record in sorted(observed(episodes, library).items()):
+        for name, record in sorted(records.items()):
             if name not in library:
                 continue
+            if bounded is not None:
+                is_looked_up = any(one.blamed and not one.is_accepted for one in record.calls)
+                routes = _routes(bounded[name]) if is_looked_up else ()
             passed_over: list[PassedOver] = []
             seen = ToolEvidence(
                 definition=library[name].definition,
@@ -162,6 +169,18 @@ class EvidenceProposer:
                     evidence=dict.fromkeys(chain.from_iterable(one.episodes for one in lessons)),
                     origins=chain.from_iterable(one.origins for one in lessons),
                 )
+
+
+def _records(
+    by_tool: Mapping[str, Iterable[Episode]], library: Library
+) -> Mapping[str, ToolRecord]:
+    """What the episodes of each tool show of it."""
+    seen = ((name, observed(episodes, library)) for name, episodes in by_tool.items())
+    return {name: records[name] for name, records in seen if name in records}
+
+
+def _routes(episodes: Iterable[Episode]) -> tuple[RouteEvidence, ...]:
+    return trajectories_of(filter(_is_data, episodes)).routes
 
 
 def _needs(rule: Rule) -> Iterator[str]:

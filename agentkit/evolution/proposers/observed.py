@@ -51,7 +51,7 @@ from agentkit.tools.validation import coerce
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
 
-_OF_THE_TOOL: frozenset[FailureKind] = frozenset(
+OF_THE_TOOL: frozenset[FailureKind] = frozenset(
     {"invalid_arguments", "contract_violated", "retry_requested", "tool_error", "tool_failed"}
 )
 """Failures whose words are those of the tool or of its contract."""
@@ -160,7 +160,7 @@ def _observed(
 ) -> ObservedCall:
     failure, arguments = step.failure, step.call.arguments
     blamed = ""
-    if failure is not None and failure.kind in _OF_THE_TOOL:
+    if failure is not None and failure.kind in OF_THE_TOOL:
         blamed = parameter_of(failure) or blamed_argument(failure, arguments) or ""
     else:
         failure = None

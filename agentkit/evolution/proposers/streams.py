@@ -335,6 +335,7 @@ class EvolutionStream(_ModelStream):
             for name in dict.fromkeys(call.name for call in episode.calls):
                 if name in observations.library:
                     by_tool.setdefault(name, []).append(episode)
+        by_tool = observations.with_news(by_tool)
         order = observations.tools or sorted(by_tool, key=lambda one: (-len(by_tool[one]), one))
         return await self._suggested(by_tool, order, observations.library, before=found)
 
@@ -377,7 +378,7 @@ class FeedbackStream(_ModelStream):
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
         """What the model answers about each tool that was at fault, the worst first."""
-        failed = _by_tool(observations.episodes, observations.library)
+        failed = observations.with_news(_by_tool(observations.episodes, observations.library))
         worst = [rate.tool for rate in observations.profile.worst_tools(1_000)]
         rank = {name: at for at, name in enumerate(worst)}
         order = observations.tools or sorted(

@@ -8,12 +8,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.types import Approval, Decision
 from agentkit.errors import UsageError
 from agentkit.interop.mcp.listing import McpLimits, json_length
 from agentkit.messages import JsonObject
+from agentkit.tools.canonical import is_json
 from agentkit.tools.error_messages import problems_of
 from agentkit.tools.invocation import run_in_daemon_thread
 from agentkit.tools.schema_validator import UncheckableError, schema_errors
@@ -83,21 +85,39 @@ class ElicitationHandler:
             return ElicitResult(action="cancel")
 
     async def _result(self, asked: Elicitation) -> dict[str, Any]:
-        most = self.limits.max_text_chars
-        if len(asked.message) + json_length(asked.schema, most) > most:
-            _logger.warning("MCP server %r: its question is longer than %d", self.server, most)
-            return {"action": "decline"}
+        if why := self._unasked(asked):
+            return self._declined(why)
         answer = await self._answer(asked)
         if answer is None:
             return {"action": "cancel"}
-        if answer is False or (isinstance(answer, Approval) and not answer.approved):
+        approves = answer.approved if isinstance(answer, Approval) else answer
+        if approves is False:
             return {"action": "decline"}
+        fields = asked.schema.get("properties") or {}
+        content = dict(answer) if isinstance(answer, Mapping) and asked.url is None else None
+        if approves is not True and (content is None or content.keys() - fields.keys()):
+            return self._declined(
+                f"{type(answer).__name__} is no answer; give the values of the form's own fields, "
+                "True, False, an Approval or None"
+            )
         if asked.url is not None:
             return {"action": "accept"}
-        content = dict(answer) if isinstance(answer, Mapping) else {}
-        if why := await run_in_daemon_thread(lambda: _problem(content, asked.schema)):
+        values = content or {}
+        if why := await run_in_daemon_thread(lambda: _problem(values, asked.schema)):
             raise UsageError(f"the answer does not fit the form: {why}")
-        return {"action": "accept", "content": content}
+        return {"action": "accept", "content": values}
+
+    def _unasked(self, asked: Elicitation) -> str:
+        """Why the user is not asked; empty when the question may be put."""
+        most, url = self.limits.max_text_chars, asked.url
+        if len(asked.message) + len(url or "") + json_length(asked.schema, most) > most:
+            return f"its question is longer than {most}"
+        is_odd = url is not None and not _is_visited(url)
+        return "its question leads to an address that is not https:" if is_odd else ""
+
+    def _declined(self, why: str) -> dict[str, Any]:
+        _logger.warning("MCP server %r: declined: %s", self.server, why)
+        return {"action": "decline"}
 
     async def _answer(self, asked: Elicitation) -> ElicitationAnswer:
         answer: Any
@@ -123,8 +143,20 @@ async def _awaited(elicit: Elicitor, asked: Elicitation) -> ElicitationAnswer:
     return found
 
 
+def _is_visited(url: str) -> bool:
+    """Whether a user may be sent to an address; of this machine without TLS, too."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    is_local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    return url.isprintable() and bool(parts.hostname) and (parts.scheme == "https" or is_local)
+
+
 def _problem(content: Mapping[str, Any], schema: JsonObject) -> str:
     """Why values do not fit what was asked; empty when they do."""
+    if not is_json(content):
+        return "it is not JSON data"
     try:
         errors = schema_errors(content, schema, limit=1)
     except UncheckableError as error:

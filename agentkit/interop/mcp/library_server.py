@@ -48,6 +48,7 @@ _POLL_SECONDS = 1.0
 _MOST_BOUND = 100_000
 """Sessions of which is known whose key began them."""
 _MOST_SESSIONS = 1_024
+_IDLE_SECONDS = 600.0
 _HEALTH_PATH = "/healthz"
 _HOLDER = "agentkit.key_holder"  # in the scope of a request
 
@@ -189,6 +190,8 @@ class LibraryServer:
         """
         server = self.sdk_server()
         app = server.streamable_http_app(host=host, streamable_http_path=path)
+        server.session_manager.max_sessions = _MOST_SESSIONS
+        server.session_manager.session_idle_timeout = _IDLE_SECONDS
         app.add_middleware(Guard, holder=holder)
         return app
 

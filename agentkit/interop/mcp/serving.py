@@ -280,17 +280,19 @@ async def ask_client(
     schema = {"type": "object", "properties": {}}
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         replied = await context.session.elicit_form(message, schema, context.request_id)
-        return _decision(replied.action)
+        return _decision(replied)
     key = f"approve-{digest({'name': name, 'arguments': values})[:32]}"
     reply = (params.input_responses or {}).get(key)
     if reply is not None:
-        return _decision(getattr(reply, "action", "decline"))
+        return _decision(reply)
     request = ElicitRequest(
         params=ElicitRequestFormParams(message=message, requested_schema=schema)
     )
     return InputRequiredResult(input_requests={key: request})
 
 
-def _decision(action: str) -> Approval:
-    agreed = action == "accept"
+def _decision(reply: object) -> Approval:
+    """A person's yes; the form has no fields, so what a client puts there must not say no."""
+    content = getattr(reply, "content", None) or {}
+    agreed = getattr(reply, "action", "") == "accept" and all(v is True for v in content.values())
     return Approval(approved=agreed, reason="" if agreed else _DECLINED)

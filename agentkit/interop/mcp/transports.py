@@ -35,6 +35,7 @@ _logger = logging.getLogger(__name__)
 _LINES = 20
 _HTTP_SECONDS = 30.0
 _STREAM_SECONDS = 300.0
+_STREAM_PAUSE = 1.0
 _STOP_SECONDS = 2.0
 _MOST_STRAYS = 1_000
 """Lines in a row that are not messages; a server of them all is stopped."""
@@ -182,13 +183,22 @@ class HttpPlace:
             response.stream = _bounded_body(response, limits.max_message_bytes)
             response.encoding = "utf-8"  # as JSON and events are; some codecs take quadratic time
 
+        latest = -_STREAM_PAUSE
+
+        async def paced(request: httpx2.Request) -> None:
+            """A stream is asked for once a second, also where a server says ``retry: 0``."""
+            nonlocal latest
+            if request.method == "GET" and "event-stream" in request.headers.get("accept", ""):
+                await anyio.sleep(max(0.0, latest + _STREAM_PAUSE - anyio.current_time()))
+                latest = anyio.current_time()
+
         client = httpx2.AsyncClient(
             headers={**self.headers, "Accept-Encoding": "identity"},
             auth=self.auth,
             cookies=_cookies(),
             # The official client's own timeouts; answers may stream for long.
             timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
-            event_hooks={"response": [bound]},
+            event_hooks={"request": [paced], "response": [bound]},
         )
         async with (
             client,

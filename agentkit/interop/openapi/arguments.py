@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -59,11 +59,12 @@ _NEVER = frozenset(
 """Headers that frame the request: left to a model, they could make two of one."""
 
 _PLAIN = frozenset(
-    {"$ref", "additionalProperties", "allOf", "default", "deprecated", "description", "examples"}
-    | {"properties", "required", "title", "type"}
+    {"additionalProperties", "default", "deprecated", "description", "examples", "properties"}
+    | {"required", "title", "type"}
 )
 """Keywords that an object may have whose properties become arguments."""
 
+_BESIDE = frozenset({"$ref", "deprecated", "description", "examples", "title"})
 _HOPS = 8
 
 
@@ -349,41 +350,23 @@ def _written_as(raw: Node) -> tuple[str, BodyKind]:
 
 
 def _flattened(found: Converted, pool: SchemaPool) -> tuple[dict[str, Any], frozenset[str]]:
-    """The properties of an object, references and ``allOf`` followed, and which it requires.
+    """The properties of an object, which may be referred to, and which it requires.
 
-    None where the object is more than its properties, such as rules that hold between them.
+    None where the object is more than its properties, such as rules that hold between them, or is
+    put together of several.
 
     Raises:
         Unmappable: A definition that it refers to cannot be converted.
     """
-    properties: dict[str, Any] = {}
-    required: set[str] = set()
-    for part in _parts(found.schema, pool, set(), 0):
-        own, needed = part.get("properties") or {}, part.get("required") or ()
-        pool.budget.spend(_A_PARAMETER * (1 + len(own) + len(needed)))
-        is_contradicted = any(properties.get(name, own[name]) != own[name] for name in own)
-        properties |= own
-        required.update(needed)
-        if is_contradicted or not _is_plain(part) or len(properties) > MAX_ARGUMENTS:
-            return {}, frozenset()
-    return (properties, frozenset(required)) if required <= properties.keys() else ({}, frozenset())
-
-
-def _parts(
-    schema: Mapping[str, Any], pool: SchemaPool, seen: set[str], depth: int
-) -> Iterator[Mapping[str, Any]]:
-    """The schemas that an object has to fit all together, the outermost last."""
-    if depth > _HOPS:
-        yield {"not": {}}  # a rule, so that the object stays in one piece
-        return
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference not in seen:  # twice says no more than once
-        seen.add(reference)
-        yield from _parts(pool.definition(reference).schema, pool, seen, depth + 1)
-    for branch in schema.get("allOf", ()):
-        if isinstance(branch, Mapping):
-            yield from _parts(branch, pool, seen, depth + 1)
-    yield schema
+    schema: Mapping[str, Any] = found.schema
+    for _ in range(_HOPS):
+        if isinstance(reference := schema.get("$ref"), str) and schema.keys() <= _BESIDE:
+            schema = pool.definition(reference).schema
+    properties = schema.get("properties") or {}
+    required = frozenset(schema.get("required") or ())
+    pool.budget.spend(_A_PARAMETER * (1 + len(properties) + len(required)))
+    is_whole = len(properties) <= MAX_ARGUMENTS and required <= properties.keys()
+    return (properties, required) if is_whole and _is_plain(schema) else ({}, frozenset())
 
 
 def _is_plain(part: Mapping[str, Any]) -> bool:

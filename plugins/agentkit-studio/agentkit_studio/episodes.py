@@ -18,11 +18,9 @@ from agentkit.library.store import EpisodeFilter
 from agentkit_studio.pages import Asked, NotThereError, Page, Place, whole
 
 _PAGE = 50
-_SECONDS = 0.1
-"""How long one page looks for episodes that match; the next page goes on from there."""
-
-_COUNTING_SECONDS = 0.03
-"""How long a page waits for verdicts that came later to be counted."""
+_SECONDS, _AT_LEAST = 0.1, 100
+"""How long one page looks for episodes that match, and how many it looks at in any case; the next
+page goes on from there."""
 
 FILTERS = ("tool", "session", "label", "version", "verdict", "wrong", "text")
 
@@ -101,7 +99,7 @@ def listed(asked: Asked) -> Page:
     chosen = {name: asked.query.get(name, "").strip()[:200] for name in FILTERS}
     whole(chosen["version"])
     health = asked.studio.health
-    health.update(_COUNTING_SECONDS)
+    health.update()
     found = _found(asked, chosen)
     values = {
         "found": found,
@@ -133,7 +131,7 @@ def _found(asked: Asked, chosen: Mapping[str, str]) -> Found:
         looked_at += 1
         if not is_extra_record(one.metadata) and _matches(asked, one, chosen):
             episodes.append(one)
-        if len(episodes) == _PAGE or time.monotonic() > until:
+        if len(episodes) == _PAGE or (looked_at >= _AT_LEAST and time.monotonic() > until):
             return Found(episodes=episodes, last=one.episode_id, looked_at=looked_at)
     return Found(episodes=episodes, looked_at=looked_at)
 
@@ -208,7 +206,7 @@ def episode_of(asked: Asked) -> Episode:
 
 def verdicts_on(asked: Asked, one: Episode) -> list[Episode]:
     """What users and persons said of an episode afterwards, the newest first."""
-    asked.studio.health.update(_COUNTING_SECONDS)
+    asked.studio.health.update()
     store, found = asked.studio.store, list(feedback_on(asked.studio.store, one.episode_id))
     known = asked.studio.health.judged_by(one)
     if known is None and one.session_id:
@@ -264,7 +262,7 @@ def _lines(turn: Turn, *, is_replay: bool) -> Iterator[Line]:
         yield Line(kind="call", text=call_line(call))
         if result is not None:
             is_left = is_replay and result.status == "deferred"
-            text = "valid; a replay runs nothing" if is_left else result_line(result)
+            text = "valid by its definition; nothing is run" if is_left else result_line(result)
             yield Line(kind="gives", text=text, ok=result.status in {"ok", "deferred"})
     if turn.correction:
         yield Line(kind="corrected", text=turn.correction, ok=False)

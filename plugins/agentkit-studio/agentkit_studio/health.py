@@ -13,7 +13,6 @@ from typing import Any
 from starlette.responses import Response
 
 from agentkit.evaluation.results.texts import label_name
-from agentkit.evolution.compare import canary_scores
 from agentkit.evolution.gate_statistics import log_money_path
 from agentkit.evolution.gates import CANARY, GateConfig, GateReport, blocks, canary_gate
 from agentkit.evolution.proposal import ProposalRecord
@@ -74,9 +73,7 @@ def _experiments(asked: Asked) -> Iterator[ProposalRecord]:
 def canary_gate_of(asked: Asked, record: ProposalRecord) -> GateReport | None:
     """What the gate says of a canary now, or said last of a shadow; None for nothing yet."""
     if record.state == CANARY:
-        scores = canary_scores(
-            asked.studio.health.trials_of(record.proposal_id), record.proposal_id
-        )
+        scores = asked.studio.health.scores_of(record.proposal_id)
         return canary_gate(scores, rules=asked.studio.gates) if scores else None
     last = record.assessments[-1:]
     return GateReport.from_json(last[0].facts) if last else None
@@ -84,11 +81,8 @@ def canary_gate_of(asked: Asked, record: ProposalRecord) -> GateReport | None:
 
 def _path(asked: Asked, record: ProposalRecord, rules: GateConfig) -> dict[str, Any] | None:
     """How the evidence of a canary grew, as powers of ten; None for too few sessions."""
-    trials = asked.studio.health.trials_of(record.proposal_id)
-    gains = [
-        fmean(candidate) - fmean(control)
-        for control, candidate in blocks(canary_scores(trials, record.proposal_id))
-    ]
+    scores = asked.studio.health.scores_of(record.proposal_id)
+    gains = [fmean(candidate) - fmean(control) for control, candidate in blocks(scores)]
     if len(gains) < 2:  # a line takes two points
         return None
     step = math.ceil(len(gains) / _MOST_POINTS)

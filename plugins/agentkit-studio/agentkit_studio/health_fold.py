@@ -7,6 +7,7 @@ doctor finds in the newest library.
 
 from __future__ import annotations
 
+import logging
 import random
 import sys
 import threading
@@ -20,39 +21,45 @@ from typing import Any
 
 from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.labels import NOT_FAILURES
-from agentkit.episodes import Episode, Verdict
+from agentkit.episodes import Episode, Verdict, error_line
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
-    SHADOW_OF,
     VIEW_OF,
     is_extra_record,
     is_imported,
     is_late_verdict,
 )
-from agentkit.errors import StoreLookupError
+from agentkit.errors import StoreError, StoreLookupError
 from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evaluation.doctor.catalogue import KINDS, Finding, Kind
+from agentkit.evolution.compare import canary_scores
+from agentkit.evolution.gates import ArmScore
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.metrics.statistics import wilson_interval
 
+_LOG = logging.getLogger(__name__)
+
 _SAMPLE = 500
 """Run times that are kept of each group, drawn evenly, for its median."""
 
-_UNINTERRUPTED, _STRETCH, _LONGEST_PAUSE = 500, 20, 1.0
-"""Episodes that are counted at once, those between two looks whether somebody waits, and how many
-seconds a look may take."""
+_UNINTERRUPTED, _STRETCH, _LONGEST_PAUSE, _LONGEST_WAIT = 300, 20, 1.0, 2.0
+"""Episodes that are counted at once, those between two looks whether somebody waits, how many
+seconds a look may take, and how many a page waits for the newest."""
 
 _MOST_REMEMBERED = 50_000
 """Episodes whose verdict can still come later."""
 
-_MOST_TRIALS = 20_000
-"""Records of one canary that are kept for the picture of its evidence."""
+_MOST_TRIALS, _MOST_CANARIES = 50_000, 4
+"""Judged records of one canary that are kept for the picture of its evidence, and canaries."""
 
 MANY_TOOLS = 1_000
 """From so many tools on, pairs that are alike or confused are not looked for here: that takes a
 search for each tool, and the memory of an index."""
+
+_FEW_TOOLS = 100
+"""Tools whose findings a page waits for."""
 
 MOST_FINDINGS = 50
 """Findings of a kind that are kept."""
@@ -180,6 +187,7 @@ class HealthFold:
         self._store, self._is_busy = store, is_busy
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._newest_counted = threading.Event()
         self._chance = random.Random(0)  # noqa: S311 - which run times are kept
         self._newest = ""
         self._late: dict[str, tuple[Verdict, str]] = {}
@@ -190,20 +198,28 @@ class HealthFold:
         self.days: dict[str, Group] = defaultdict(Group)
         self.arms: dict[tuple[str, str], Group] = defaultdict(Group)
         self.tools: dict[str, dict[int, list[int]]] = {}
-        self.trials: dict[str, list[Episode]] = defaultdict(list)
+        self._trials: dict[str, list[tuple[str, str, ArmScore]]] = {}
 
     @property
     def is_working(self) -> bool:
         """Whether episodes are still being counted."""
         return self._thread is not None and self._thread.is_alive()
 
-    def update(self, wait: float = 0.1) -> None:
-        """Count what is new, in a thread; wait a moment, for that is often enough."""
+    def update(self, wait: float | None = None) -> None:
+        """Count what is new, in a thread.
+
+        Args:
+            wait: Seconds to wait for all of it; None waits for the newest alone, which is all but
+                at the first time.
+        """
         if not self.is_working:
+            self._newest_counted.clear()
             self._thread = threading.Thread(target=self._work, name="studio-health", daemon=True)
             self._thread.start()
-        assert self._thread is not None
-        self._thread.join(wait)
+        if wait is None:
+            self._newest_counted.wait(_LONGEST_WAIT)
+        elif self._thread is not None:
+            self._thread.join(wait)
 
     def verdict_of(self, episode: Episode) -> bool | None:
         """Whether an episode was found right, also by a verdict that came later; None: unjudged."""
@@ -242,10 +258,29 @@ class HealthFold:
             ]
         return sum(one[0] for one in found), sum(one[1] for one in found)
 
-    def trials_of(self, experiment: str) -> Sequence[Episode]:
-        """The judged runs of a canary, without their turns, in any order."""
+    def scores_of(self, experiment: str) -> Sequence[ArmScore]:
+        """How the sessions of a canary went, as its gate takes them: the first record of each."""
         with self._lock:
-            return list(self.trials.get(experiment, ()))
+            found = sorted(self._trials.get(experiment, ()), key=lambda one: one[:2])
+        first: dict[str, ArmScore] = {}
+        for _, _, score in found:
+            first.setdefault(score.session, score)
+        return list(first.values())
+
+    def _try(self, one: Episode) -> None:
+        """Keep how a record of a canary went; of many canaries the oldest go."""
+        experiment = one.metadata.get(EXPERIMENT, "")
+        kept = self._trials.get(experiment)
+        if kept is None and len(self._trials) >= _MOST_CANARIES:
+            oldest = min(self._trials, key=lambda name: max(pair[1] for pair in self._trials[name]))
+            if max(pair[1] for pair in self._trials[oldest]) > one.episode_id:
+                return
+            del self._trials[oldest]
+        if kept is not None and len(kept) >= _MOST_TRIALS:
+            return
+        for score in canary_scores([one], experiment):
+            row = (one.started_at, one.episode_id, score)
+            self._trials.setdefault(experiment, []).append(row)
 
     def _load(self, version: int) -> Library:
         """The library of a version, for diagnoses; an empty one where it is gone."""
@@ -256,16 +291,22 @@ class HealthFold:
 
     def _work(self) -> None:
         newest = ""
-        for number, one in enumerate(self._store.select()):
-            if number >= _UNINTERRUPTED and number % _STRETCH == 0:
-                self._let_others_first()
-            newest = newest or one.episode_id
-            if one.episode_id <= self._newest:
-                break
-            label = self._label(one, self._late.get(one.episode_id, (one.verdict, ""))[0])
-            with self._lock:
-                self._take(one, label)
-        self._newest = newest or self._newest
+        try:
+            for number, one in enumerate(self._store.select()):
+                if number >= _UNINTERRUPTED and number % _STRETCH == 0:
+                    self._newest_counted.set()
+                    self._let_others_first()
+                newest = newest or one.episode_id
+                if one.episode_id <= self._newest:
+                    break
+                label = self._label(one, self._late.get(one.episode_id, (one.verdict, ""))[0])
+                with self._lock:
+                    self._take(one, label)
+            self._newest = newest or self._newest
+        except StoreError as error:
+            _LOG.warning("the episodes are not counted to the end: %s", error_line(error))
+        finally:
+            self._newest_counted.set()
 
     def _let_others_first(self) -> None:
         until = time.monotonic() + _LONGEST_PAUSE
@@ -286,10 +327,8 @@ class HealthFold:
     def _take(self, one: Episode, label: str) -> None:
         if is_imported(one.metadata):
             return
-        experiment = one.metadata.get(EXPERIMENT, "")
-        is_trial = experiment and SHADOW_OF not in one.metadata
-        if is_trial and len(self.trials[experiment]) < _MOST_TRIALS:
-            self.trials[experiment].append(replace(one, turns=(), request="", output=None))
+        if one.metadata.get(EXPERIMENT):
+            self._try(one)
         if is_late_verdict(one):
             if one.verdict is not None:
                 self._later(one.metadata[VIEW_OF], one.verdict, one.episode_id)
@@ -387,7 +426,7 @@ class Examination:
         self._thread: threading.Thread | None = None
         self._found: tuple[int, Examined] | None = None
 
-    def of(self, library: Library, wait: float = 0.1) -> Examined | None:
+    def of(self, library: Library) -> Examined | None:
         """The findings; None while they are being made."""
         if self._thread is None and (self._found is None or self._found[0] != library.version):
             self._thread = threading.Thread(
@@ -395,7 +434,7 @@ class Examination:
             )
             self._thread.start()
         if (thread := self._thread) is not None:
-            thread.join(wait)
+            thread.join(0.1 if len(library) > _FEW_TOOLS else _LONGEST_WAIT)
         known = self._found
         return known[1] if known is not None and known[0] == library.version else None
 

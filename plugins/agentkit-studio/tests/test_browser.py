@@ -134,7 +134,7 @@ def tell_the_story(project, page):
 
     page.goto(failed)
     page.get_by_role("button", name="What would happen now?").click()
-    page.get_by_text("valid; a replay runs nothing").wait_for()
+    page.get_by_text("valid by its definition; nothing is run").wait_for()
     picture(page, "episode")
 
     page.goto(f"{url}/playground")

@@ -219,6 +219,9 @@ def test_it_is_asked_what_would_happen_now(studio, csrf, talks, store, act, prop
     assert [result.status for result in again.results] == ["deferred"]
     assert again.model == "other"
     assert client.get("/calls").text.count("sell_car") == 1  # that of the run itself
+    other = next(e for e in store.select() if e.results and e.results[0].status == "ok")
+    page = client.get(f"/episodes/{other.episode_id}", params={"replay": again.episode_id}).text
+    assert "What would happen, library version" not in page  # it is not of that episode
     watching = studio("rita").post(f"/episodes/{one.episode_id}/replay", data=form)
     assert watching.status_code == 403
     strange = client.post(f"/episodes/{one.episode_id}/replay", data={**form, "version": "x"})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from html import escape
+from math import log
 
 from hypothesis import given, strategies as st
 from starlette.testclient import TestClient
@@ -12,6 +14,8 @@ from agentkit import open_store
 from agentkit.cli.stores import manager_of
 from agentkit.episodes import Episode, Verdict
 from agentkit.episodes.labels import as_imported
+from agentkit.errors import StoreUnavailableError
+from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.observers import judged
 from agentkit.library.memory import MemoryStore
 from agentkit_studio import Access, create_studio
@@ -72,21 +76,67 @@ def test_arms_of_a_canary_stand_beside_each_other():
     assert arms == {"candidate": 0.5, "control": 1.0}
 
 
-def test_a_canary_shows_its_evidence_and_the_line(studio, act, store, proposal_id):
+def test_a_canary_shows_its_evidence_and_the_line(studio, act, store, proposal_id, manager):
     """As the gate works it out, with the alarm and the line at which it rings."""
     client = studio()
     act(client, "canary", share="50")
-    for number in range(40):
+    for number in range(44):  # the last of them go on with the first sessions, and count for none
         arm = "candidate" if number % 2 else "control"
         labels = {"experiment": proposal_id, "arm": arm}
-        one = made(number, passed=arm == "control", metadata=labels)
-        store.append(replace(one, episode_id=f"ff{number:014x}", session_id=f"s{number}"))
+        passed = (arm == "control") == (number < 40)
+        one = made(number, passed=passed, metadata=labels, session_id=f"s{number % 40}")
+        at = f"2026-11-01T10:{number:02}:00.000+00:00"
+        store.append(replace(one, episode_id=f"ff{number:014x}", started_at=at))
     page = client.get("/health").text
-    assert "alarm: the candidate is worse" in page
+    manager.refresh()
+    record = manager.ledger.proposals[proposal_id]
+    [report] = EpisodeGates(episodes=store)(record, manager.ledger)
+    assert escape(report.reason) in page
     [path] = client.get("/health.json").json()["canaries"]
     assert path["proposal"] == proposal_id
-    assert len(path["block"]) == len(path["alarm"]) > 10
+    assert len(path["block"]) == len(path["alarm"]) == 20
+    for name in ("alarm", "no_worse"):
+        assert path[name][-1] == round(report.statistics[f"{name}_log_e"] / log(10), 3)
     assert path["alarm"][-1] > path["line"] > path["no_worse"][-1]
+
+
+def test_a_store_that_goes_away_leaves_the_numbers_that_there_were(caplog):
+    """The log says so, and the next look goes on."""
+
+    class Away(MemoryStore):
+        is_away = False
+
+        def select(self, *filters):
+            if self.is_away:
+                raise StoreUnavailableError("the store is away")
+            return super().select(*filters)
+
+    store = Away()
+    store.append(made(1, passed=True))
+    fold = folded(store)
+    store.append(made(2, passed=True))
+    store.is_away = True
+    fold.update(wait=20)
+    assert numbers(fold) == {1: (1, 1, 1)}
+    assert "the store is away" in caplog.text
+    store.is_away = False
+    fold.update(wait=20)
+    assert numbers(fold) == {1: (2, 2, 2)}
+
+
+def test_of_many_canaries_the_newest_are_kept():
+    """Memory stays bounded, whatever was tried in a year."""
+    store = MemoryStore()
+    for number in range(30):
+        labels = {"experiment": f"p{number // 5}", "arm": "candidate"}
+        store.append(made(number, passed=True, metadata=labels))
+    fold = folded(store)
+    assert [len(fold.scores_of(f"p{one}")) for one in range(6)] == [0, 0, 5, 5, 5, 5]
+    for number in range(30, 35):
+        labels = {"experiment": "p6", "arm": "control"}
+        store.append(made(number, passed=True, metadata=labels))
+    fold.update(wait=20)
+    assert [len(fold.scores_of(f"p{one}")) for one in (2, 3, 6)] == [0, 5, 5]
 
 
 verdicts = st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20)

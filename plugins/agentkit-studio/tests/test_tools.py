@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from starlette.testclient import TestClient
 
 from agentkit import Library, tool
+from agentkit.cli.stores import manager_of
 from agentkit.evolution import ToolManager
+from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.testing import primitive_library
+from agentkit_studio import Access, create_studio
 from agentkit_studio.figures import graph_around
 
 
@@ -41,6 +45,30 @@ def test_a_request_ranks_and_says_why(studio, composite):
     assert page.index("loan_offer") < page.index("lexical")
     assert "shares" in page
     assert "offered" in page
+
+
+def test_the_projects_own_retriever_ranks(store):
+    """Its order and its reasons, as the project's agents have them."""
+
+    class Own:
+        """Finds every tool."""
+
+        async def retrieve(self, query, library):
+            hits = tuple(
+                Hit(definition=one, score=0.5, reason="the project says so")
+                for one in library.definitions
+            )
+            return Retrieval(query=query, hits=hits, offered=(), cards="", tokens=0)
+
+    access = Access(user_header="x-user")
+    app = create_studio(
+        lambda policy: manager_of(store, lifecycle=policy),
+        store,
+        access=access,
+        retriever=Own(),
+    )
+    page = TestClient(app).get("/tools", params={"q": "x"}, headers={"x-user": "ann"}).text
+    assert "the project says so" in page
 
 
 def test_what_nobody_can_find_is_told(studio):
@@ -93,6 +121,7 @@ def test_an_operator_pins_and_takes_the_pin_off(studio, csrf, act, manager, prop
         assert answer.status_code == 400
         manager.refresh()
         assert manager.ledger.pins == {"loan_offer": 1}
+    assert client.post("/tools/loan_offer/pin", data={**form, "version": "99"}).status_code == 404
     client.post("/tools/loan_offer/pin", data={"csrf": csrf(client), "off": "1"})
     manager.refresh()
     assert manager.ledger.pins == {}

@@ -342,9 +342,6 @@ async def test_structure_without_end_is_a_failure(answered, many):
     assert len(result.text) < 1_000
 
 
-RAW = Path(__file__).parent / "servers" / "raw.py"
-
-
 SMALL = McpLimits(max_message_bytes=1_000_000)
 DISCOVERED = {
     "protocolVersion": "2025-06-18",
@@ -521,6 +518,35 @@ async def test_a_server_that_asks_without_end_over_http_fails_the_call(listening
         with pytest.raises((ToolFailed, McpConnectionError), match="without end"):
             await server.library["loud"]()
         assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 60
+
+
+async def test_a_server_that_ends_its_streams_is_asked_once_a_second(listening):
+    """Whatever ``retry`` it states, reconnecting takes no processor time."""
+    asked = []
+
+    async def app(scope, receive, send):
+        body = b""
+        while scope["type"] == "http" and (message := await receive()).get("more_body"):
+            body += message["body"]
+        body += message["body"] if scope["type"] == "http" else b""
+        said = json.loads(body or b"{}")
+        kind, answer = b"application/json", b""
+        if scope["method"] == "GET":
+            asked.append(1)
+            kind, answer = b"text/event-stream", b"id: 1\nretry: 0\n\n"
+        elif said.get("id") is not None:
+            about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+            found = {**about, "serverInfo": {"name": "h", "version": "1"}, "tools": []}
+            answer = json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": found}).encode()
+        headers = [(b"content-type", kind), (b"mcp-session-id", b"s")]
+        status = 200 if answer else 202
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+
+    url, _ = listening(app)
+    async with McpServer.http(url, protocol="legacy"):
+        await asyncio.sleep(1.5)
+    assert 1 <= len(asked) <= 2
 
 
 async def test_a_listing_of_very_many_tools_is_cut_before_it_is_checked(entry):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from mcp import Client, MCPError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
+    ElicitRequestURLParams,
     ElicitResult,
     Implementation,
     Tool as WireTool,
@@ -28,6 +30,7 @@ from agentkit.agent import Approval
 from agentkit.errors import McpConnectionError, ToolFailed
 from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer, keep_tools
+from agentkit.interop.mcp.elicitation import ElicitationHandler
 from agentkit.interop.mcp.listing import RawListing, record_of
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.library import Author, LibraryChange, open_store
@@ -59,13 +62,13 @@ def library(*more):
     return Library([add, wipe, *more])
 
 
-def answering(action):
+def answering(action, content=None):
     """A person at a client, who always answers the same; and what they were asked."""
     asked = []
 
     async def elicit(context, params):
         asked.append(params.message)
-        return ElicitResult(action=action, content={} if action == "accept" else None)
+        return ElicitResult(action=action, content=content)
 
     return elicit, asked
 
@@ -131,15 +134,26 @@ async def test_approval_is_denied_where_nobody_can_be_asked(mode):
 
 
 @pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
-async def test_the_person_at_the_client_decides(mode, action):
+@pytest.mark.parametrize(
+    ("action", "content", "runs"),
+    [
+        ("accept", None, True),
+        ("accept", {}, True),
+        ("accept", {"approve": True}, True),
+        ("accept", {"approve": False}, False),
+        ("accept", {"approve": "no"}, False),
+        ("decline", None, False),
+        ("cancel", None, False),
+    ],
+)
+async def test_the_person_at_the_client_decides(mode, action, content, runs):
     """A client that can ask lists such tools; its person reads tool and arguments, and decides."""
-    elicit, asked = answering(action)
+    elicit, asked = answering(action, content)
     served = LibraryServer(library()).sdk_server()
     async with Client(served, mode=mode, elicitation_callback=elicit) as client:
         assert names(await client.list_tools()) == ["add", "wipe"]
         answer = await client.call_tool("wipe", {"path": "/tmp/x"})
-    assert answer.is_error is (action != "accept")
+    assert answer.is_error is not runs
     assert len(asked) == 1
     assert "Run wipe" in asked[0]
     assert "/tmp/x" in asked[0]
@@ -414,6 +428,24 @@ def test_signatures_survive(name, parameters, result, effects):
     assert listing.tools[0].definition.signature == definition.signature
 
 
+async def test_sessions_over_http_are_counted(listening, monkeypatch):
+    """A client that begins sessions without end is refused further ones."""
+    monkeypatch.setattr("agentkit.interop.mcp.library_server._MOST_SESSIONS", 2)
+    url, _ = listening(LibraryServer(Library([add])).http_app())
+    about = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "x", "version": "1"}}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {**about, "capabilities": {}},
+    }
+    async with httpx.AsyncClient(
+        headers={"accept": "application/json, text/event-stream"}
+    ) as client:
+        begun = [(await client.post(url, json=body)).status_code for _ in range(3)]
+    assert begun == [200, 200, 503]
+
+
 CURIOUS = Path(curious.__code__.co_filename)
 
 PROTOCOLS = ["auto", "legacy"]
@@ -448,6 +480,48 @@ async def test_the_answer_of_the_user_reaches_the_server(protocol, answer, expec
     assert loop is asyncio.get_running_loop()
     assert (question.server, question.message, question.url) == ("shop", "Which size?", None)
     assert question.schema["required"] == ["size"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("no", "false", 0, 1, "", [], [False], object(), {"approved": False}, {"size": math.nan}),
+        *({"size": 1, "note": "x"}, {"note": chr(0xD800)}),
+    ],
+)
+async def test_what_is_no_answer_accepts_nothing(answer, caplog):
+    """A word that means no is no yes; the log says what was wrong."""
+    schema = {"type": "object", "properties": {"size": {}}}
+    if answer == {"note": chr(0xD800)}:
+        schema = {"type": "object", "properties": {"note": {}}}
+    async with McpServer.in_process(
+        curious(schema=schema), new_tools="screen", elicit=lambda _: answer
+    ) as server:
+        assert await server.library["order"]() in {"decline null", "cancel null"}
+    assert "MCP server" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "action"),
+    [
+        ("https://shop.example/pay", "accept"),
+        ("http://localhost:8080/pay", "accept"),
+        ("http://shop.example/pay", "decline"),
+        ("file:///etc/passwd", "decline"),
+        ("javascript:alert(1)", "decline"),
+        ("https://[", "decline"),
+        ("https://shop.example/" + "x" * 9_000, "decline"),
+    ],
+)
+async def test_a_user_is_sent_to_https_alone(url, action):
+    """Only a page that is safe to open is put to the user at all."""
+    asked = []
+    handler = ElicitationHandler(
+        server="shop", elicit=lambda q: asked.append(q) or True, limits=McpLimits()
+    )
+    params = ElicitRequestURLParams(message="Pay", url=url, elicitation_id="1")
+    assert (await handler(None, params)).action == action
+    assert bool(asked) == (action == "accept")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

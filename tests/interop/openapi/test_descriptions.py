@@ -278,6 +278,8 @@ def test_an_object_body_becomes_arguments(make):
         {"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "string"}},
         {"oneOf": [{"type": "object", "properties": {"a": {}}}, {"type": "string"}]},
         {"type": "object", "properties": {"a": {}, "b": {}}, "minProperties": 1},
+        {"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]},
+        {"type": "object", "properties": {"a": {}}, "required": ["b"]},
         {"type": "object"},
         {},
     ],
@@ -290,32 +292,6 @@ def test_a_body_with_rules_of_its_own_stays_together(make, schema):
     assert list(definition.signature.properties) == ["body"]
     assert definition.signature.required == ("body",)
     assert definition.description.parameters["body"] == "All."
-
-
-PET = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-TAIL = {"properties": {"tail": {"$ref": "#/components/schemas/Tail"}}}
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL]},
-        {"allOf": [{"allOf": [{"$ref": "#/components/schemas/Pet"}]}], **TAIL},
-        {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL, PET]},
-        {"$ref": "#/components/schemas/Pet", **TAIL},
-    ],
-)
-def test_parts_of_an_object_body_are_put_together(make, schema):
-    """``allOf`` of plain objects is one object, whose properties become arguments."""
-    schemas = {"Pet": PET, "Tail": {"type": "object", "properties": {"curly": {}}}, "Other": {}}
-    body = {"required": True, "content": {"application/json": {"schema": schema}}}
-    given = make.operation(
-        "post", version="3.1.0", requestBody=body, components={"schemas": schemas}
-    )
-    definition = only(openapi_tools(given))
-    assert set(definition.signature.properties) == {"name", "tail"}
-    assert definition.signature.required == ("name",)
-    assert list(definition.signature.parameters["$defs"]) == ["Tail"]
 
 
 @pytest.mark.parametrize("place", ["query", "header"])

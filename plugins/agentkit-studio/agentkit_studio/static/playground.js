@@ -86,9 +86,10 @@
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const text = field.value.trim();
-    if (!text) return;
-    field.value = "";
     const button = form.querySelector("button");
+    if (!text || button.disabled) return;
+    field.value = "";
+    button.disabled = true;
     const all = [...chats.querySelectorAll(".chat")];
     for (const chat of all) block(chat, "user", text);
     await Promise.all(all.map((chat) => send(chat, chats.dataset.say, { text })));

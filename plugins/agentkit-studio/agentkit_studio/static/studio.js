@@ -39,6 +39,7 @@
 
   // A form is sent once.
   document.addEventListener("submit", (event) => {
+    if (event.defaultPrevented) return; // its own script sends it, and knows when it is done
     for (const button of event.target.querySelectorAll("button")) {
       setTimeout(() => { button.disabled = true; });
     }

@@ -1,0 +1,247 @@
+"""Incremental rounds: they propose what a full round would, and read what is new."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.episodes import Evidence, Turn, Verdict
+from agentkit.episodes.labels import as_imported
+from agentkit.evolution import ToolManager, incremental
+from agentkit.evolution.incremental import EpisodePlace, RoundCursor, read_round
+from agentkit.evolution.mining import MiningConfig
+from agentkit.evolution.observers import judged
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.streams import EvolutionStream
+from agentkit.evolution.round import evolve
+from agentkit.library.copying import copy_store
+from agentkit.library.events import Author
+from agentkit.library.store import Retention
+from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.tools.definition import Effects
+
+ANN = Author(kind="person", name="ann")
+
+
+def tool(name, parameters, effects=("reads",)):
+    """A tool whose code is somewhere else."""
+    schema = {"properties": {one: {"type": kind} for one, kind in parameters.items()}}
+    return ToolDefinition.from_schema(
+        name, f"What {name} does.", schema, effects=Effects.of(effects)
+    )
+
+
+OPEN = ToolDefinition.from_schema("rate", "The rate.", {"properties": {"of": {}}})
+TOOLS = [
+    tool("find", {"name": "string"}),
+    tool("loan", {"periods": "integer", "code": "string"}),
+    tool("book", {"periods": "integer"}),
+    OPEN,
+]
+
+
+def called(number, *steps, request="A loan, please.", passed=None, **more):
+    """An episode of calls, each with its arguments and its value or the words of a refusal."""
+    turns = []
+    for at, (name, arguments, value) in enumerate(steps):
+        call = ToolCall(call_id=f"{number}-{at}", name=name, arguments=arguments)
+        refused = isinstance(value, str) and "must" in value
+        failure = ToolFailure(kind="retry_requested", rule=value) if refused else None
+        result = ToolResult(
+            call_id=call.call_id,
+            name=name,
+            status="failed" if refused else "ok",
+            value=None if refused else value,
+            failure=failure,
+        )
+        turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
+    return Episode(
+        episode_id=f"e{number:04}",
+        request=request,
+        turns=tuple(turns),
+        stop_reason="finished",
+        verdict=None if passed is None else Verdict(passed=passed, score=float(passed)),
+        **more,
+    )
+
+
+def refusing(number, name, periods):
+    """A call that is refused for its term, in words that name the right ones."""
+    rule = f"periods must be one of 36, 48, 60, got {periods}"
+    return called(number, (name, {"periods": periods}, rule), passed=False)
+
+
+def lived(number, kind, name, periods):
+    """One of many things that happen."""
+    code = f"C-{number:04}"
+    match kind:
+        case "refused":
+            made = refusing(number, name, periods)
+        case "taken":
+            made = called(number, (name, {"periods": periods}, 9), passed=True)
+        case "asked":
+            made = called(number, (name, {"periods": 36}, "'currency' must be given"))
+        case "given":
+            made = called(number, (name, {"periods": 36, "currency": "EUR"}, 9), passed=True)
+        case "open":
+            made = called(number, ("rate", {"of": periods}, 3), passed=True)
+        case "other name":
+            made = called(number, ("loan", {"periods": periods}, "periods must be 36 or more"))
+            made = replace(made, library_names={"loan": "book"})
+        case "imported":
+            made = as_imported(refusing(number, name, periods), "theirs.jsonl")
+        case "looked up":
+            steps = (
+                ("find", {"name": f"thing {number}"}, {"code": code}),
+                ("loan", {"code": code}, 1),
+            )
+            made = called(number, *steps, request=f"Order thing {number}.", passed=True)
+        case _:
+            wrong = Evidence(
+                kind="wrong_value",
+                message="wrong",
+                turn=0,
+                call_id=f"{number}-0",
+                tool="loan",
+                parameter="code",
+                expected=code,
+                actual=f"X-{number:04}",
+            )
+            made = called(number, ("loan", {"code": f"X-{number:04}"}, 1))
+            made = replace(made, verdict=Verdict(passed=False, evidence=(wrong,)))
+    return made
+
+
+KINDS = (
+    "refused",
+    "taken",
+    "asked",
+    "given",
+    "open",
+    "other name",
+    "imported",
+    "looked up",
+    "wrong",
+)
+HAPPENS = st.tuples(
+    st.sampled_from(KINDS), st.sampled_from(["loan", "book"]), st.sampled_from([30, 31, 36, 40.5])
+)
+LATER = st.tuples(st.just("judged"), st.integers(0, 30), st.booleans())
+"""A verdict that comes later, about an episode of any batch before."""
+
+
+def place(store):
+    """A store as rounds read it."""
+    return EpisodePlace(name="here", store=store, taken=lambda one: one)
+
+
+def round_of(manager, store, cursor=None):
+    """Make a round; its proposals, and the cursor of the next one."""
+    reading = read_round([place(store)], manager.refresh(), cursor)
+    proposers = [EvidenceProposer(), EvolutionStream()]
+    done = evolve(
+        manager,
+        proposers,
+        episodes=reading.episodes,
+        reading=reading,
+        mining=MiningConfig(min_support=2),
+        learning=True,
+    )
+    report = asyncio.run(done)
+    found = sorted(manager.ledger.proposals.items())
+    return [(name, one.state, one.reason) for name, one in found], reading, report
+
+
+def keep(store, at, batch):
+    """Keep a batch; a verdict is about an episode that was kept before."""
+    for number, (kind, *more) in enumerate(batch, start=at):
+        before = [one for one in store.select() if one.turns]
+        if kind != "judged":
+            store.append(lived(number, kind, *more))
+        elif before:
+            which, passed = before[more[0] % len(before)], Verdict(passed=more[1])
+            store.append(replace(judged(which, passed), episode_id=f"e{number:04}"))
+
+
+@given(
+    batches=st.lists(st.lists(HAPPENS | LATER, min_size=1, max_size=8), min_size=2, max_size=4),
+    bounds=st.sampled_from([(2_000, 2_000), (3, 5)]),
+    agreed=st.booleans(),
+)
+def test_an_incremental_round_proposes_what_a_full_one_does(batches, bounds, agreed):
+    """Whatever the batches: the same proposals, in the same states and words, on the same library."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(incremental, "MOST_OF_TOOL", bounds[0])
+        patch.setattr(incremental, "MOST_RECENT", bounds[1])
+        store = open_store("memory:")
+        manager = ToolManager(store)
+        manager.register(TOOLS)
+        cursor, at = None, 0
+        for batch in batches:
+            keep(store, at, batch)
+            at += len(batch)
+            copy = open_store("memory:")
+            copy_store(store, copy)
+            full, _, _ = round_of(ToolManager(copy), copy)
+            found, reading, _ = round_of(manager, store, cursor)
+            assert found == full
+            cursor = reading.cursor
+            waiting = [name for name, state, _ in found if state in {"proposed", "validated"}]
+            if agreed and waiting:  # what is promoted changes what the next rounds look at
+                manager.approve(waiting[0], person=ANN)
+                manager.advance(waiting[0])
+
+
+def test_only_the_tools_with_news_are_read_again(monkeypatch):
+    """Earlier calls of a tool that refused something are read; those that teach nothing are not."""
+    monkeypatch.setattr(incremental, "MOST_RECENT", 2)
+    store = open_store("memory:")
+    manager = ToolManager(store)
+    manager.register(TOOLS)
+    keep(store, 0, [("refused", "loan", 30), *[("looked up", "", 0)] * 3])
+    keep(store, 4, [("refused", "book", 30), *[("taken", "find", 36)] * 9])
+    _, first, report = round_of(manager, store)
+    assert (len(first.episodes), report.looked_at.episodes, report.looked_at.earlier) == (14, 14, 0)
+    keep(store, 14, [("refused", "loan", 31), ("taken", "find", 36)])
+    found, second, report = round_of(manager, store, first.cursor)
+    assert second.fresh == {"e0014", "e0015"}
+    assert set(second.by_tool) == {"loan"}
+    assert {one.episode_id for one in second.episodes} == {
+        *("e0000", "e0001", "e0002", "e0003"),  # of the loan
+        *("e0014", "e0015"),
+    }
+    assert (report.looked_at.episodes, report.looked_at.earlier) == (2, 4)
+    assert [one for _, _, one in found if "2 failed calls" in one]
+
+
+def test_a_cursor_that_the_store_does_not_know_reads_everything():
+    """As when the newest episodes were pruned, or the file is another one by now."""
+    store, other = open_store("memory:"), open_store("memory:")
+    manager = ToolManager(store)
+    manager.register(TOOLS)
+    keep(store, 0, [("refused", "loan", 30), ("refused", "loan", 31)])
+    _, first, _ = round_of(manager, store)
+    assert read_round([place(store)], manager.library, first.cursor).fresh == frozenset()
+    store.prune(Retention(max_count=0))
+    keep(store, 5, [("refused", "book", 30)])
+    keep(other, 5, [("refused", "book", 30)])
+    for kept in (store, other):
+        again = read_round([place(kept)], manager.library, first.cursor)
+        assert (again.fresh, len(again.episodes), set(again.by_tool)) == (None, 1, {"book"})
+
+
+def test_a_cursor_is_for_rounds_of_its_kind_and_a_broken_file_is_none(tmp_path):
+    """Other options have other proposers, which have read nothing yet."""
+    path = tmp_path / "library.db.evolved"
+    assert RoundCursor.read(path, "a") is None
+    cursor = RoundCursor(newest={"here": "e1"}, troubled=frozenset({"loan"}), late={"e2": "e1"})
+    cursor.write(path, "a")
+    assert RoundCursor.read(path, "a") == cursor
+    assert RoundCursor.read(path, "b") is None
+    for text in ("{", "[]", '{"key": "a"}', '{"key": "a", "troubled": 3}'):
+        path.write_text(text)
+        assert RoundCursor.read(path, "a") is None
