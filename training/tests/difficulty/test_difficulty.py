@@ -308,7 +308,7 @@ def test_an_optional_argument_with_a_wrong_value_is_mended_or_left_out():
         (rewarded,) = gold_calls((expects,), calls, {"book": BOOK})
         assert dict(rewarded.arguments) == {"day": "Monday", **mended}
         (taught,) = nearest_calls(answer, calls, {"book": BOOK})
-        right = given if given == mended else {}
+        right = made if made == mended else {}
         assert dict(taught.arguments) == {"day": "Monday", **right}
 
 
