@@ -422,15 +422,25 @@ class Usage:
     cost_usd: float | None = None
 
     def __post_init__(self) -> None:
+        asked, read, written = self.requests, self.prompt_tokens, self.completion_tokens
+        cached, cost = self.cached_tokens, self.cost_usd
+        are_counts = type(asked) is type(read) is type(written) is type(cached) is int
+        if not (
+            are_counts
+            and 0 <= asked <= MOST_TOKENS
+            and 0 <= cached <= read <= MOST_TOKENS
+            and 0 <= written <= MOST_TOKENS
+        ):
+            self._believe()
+        if cost is not None and not (type(cost) in {int, float} and 0 <= cost <= MOST_TOKENS):
+            object.__setattr__(self, "cost_usd", None)
+
+    def _believe(self) -> None:
+        """Keep what can be counts."""
         for name in ("requests", "prompt_tokens", "cached_tokens", "completion_tokens"):
-            stated = getattr(self, name)
-            if (known := count_of(stated)) is not stated:
-                object.__setattr__(self, name, known)
+            object.__setattr__(self, name, count_of(getattr(self, name)))
         if self.cached_tokens > self.prompt_tokens:
             object.__setattr__(self, "cached_tokens", 0)
-        cost: Any = self.cost_usd
-        if cost is not None and not (isinstance(cost, int | float) and 0 <= cost <= MOST_TOKENS):
-            object.__setattr__(self, "cost_usd", None)
 
     @property
     def total_tokens(self) -> int:

@@ -196,7 +196,7 @@ class Agent(Generic[DepsT, OutputT]):
             approvals=PendingApprovals(self._store),
             agent=name,
         )
-        asked = (getattr(one.function, "agent", None) for one in own)
+        asked = (getattr(one.function, "agent", None) for one in (*own, *(library or ())))
         self._asks = tuple(one for one in asked if isinstance(one, Agent))
         self._queue = EpisodeQueue(self._store, on_failure=store_policy.on_failure)
         self._runner = AgentRunner(

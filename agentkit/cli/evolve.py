@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,6 +24,7 @@ from agentkit.cli.options import (
     FOLDER,
     Answers,
     AsJson,
+    FromZero,
     StoreUrl,
     Targets,
     command,
@@ -33,7 +35,13 @@ from agentkit.cli.options import (
 from agentkit.cli.output import LineProgress, one_line, print_json, say
 from agentkit.cli.project import current_project
 from agentkit.cli.run import ask_at_terminal, report_binding
-from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
+from agentkit.cli.stores import (
+    manager_of,
+    opened,
+    opened_if_there,
+    opened_to_read,
+    tool_traffic,
+)
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
 from agentkit.episodes.labels import as_imported, as_own, is_imported
@@ -42,7 +50,6 @@ from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_an
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evaluation.settings import EvaluationLabels, ignore
 from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
-from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.exploration import explore
 from agentkit.evolution.incremental import EpisodePlace, RoundCursor, RoundEpisodes, read_round
@@ -50,9 +57,11 @@ from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.optimizer import load_gepa
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
-from agentkit.evolution.round import EvolutionReport, LookedAt, evolve, evolving
+from agentkit.evolution.round import EvolutionReport, LookedAt, ProposerRun, evolve, evolving
+from agentkit.evolution.worth import WorthProposer
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import file_of
@@ -64,7 +73,7 @@ from agentkit.tools.tool import Tool
 WATCH_SECONDS = 30.0
 """Seconds between looks of ``--watch`` for new episodes."""
 
-Step = Literal["evidence", "evolution", "feedback", "composites", "mine", "learn"]
+Step = Literal["evidence", "worth", "evolution", "feedback", "composites", "mine", "learn"]
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
 
 _NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
@@ -98,6 +107,9 @@ class RoundOptions:
             composites. Without one, only the words of tools and verifiers are used.
         judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
             person.
+        gepa: Also let GEPA search for better texts of the one --tool, in at most this many attempts
+            at those of --tasks that do not decide. It reflects with --feedback-model, and needs the
+            extra 'gepa'. 0 for none.
         only: Do only this step
     """
 
@@ -112,6 +124,7 @@ class RoundOptions:
     tasks: str = ""
     feedback_model: str | None = None
     judge: str = ""
+    gepa: FromZero = 0
     only: tuple[Step, ...] = ()
     answers: Answers
     targets: Targets
@@ -122,9 +135,23 @@ class RoundOptions:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
-    def proposers(self) -> list[Proposer]:
+    def check(self) -> None:
+        """Refuse what cannot be done, before anything is asked or written.
+
+        Raises:
+            UsageError: ``--gepa`` lacks what it needs.
+            MissingExtraError: The extra ``gepa`` is not installed.
+        """
+        if self.gepa:
+            if not (self.tasks and self.feedback_model and len(self.tool) == 1):
+                raise UsageError("--gepa needs --tasks, --feedback-model and one --tool")
+            load_gepa()
+
+    def proposers(
+        self, worth: WorthProposer, library: Library, compare: HeldOut | None
+    ) -> list[Proposer]:
         """The proposers of changes."""
-        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
+        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer()), ("worth", worth)]
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
         else:
@@ -135,6 +162,9 @@ class RoundOptions:
                 ("evolution", EvolutionStream(model, structured=is_held)),
                 ("composites", CompositeStream(model)),
             ]
+            if self.gepa and compare is not None:
+                optimizer = compare.optimizer(model, self.tool[0], library, attempts=self.gepa)
+                return [*(one for step, one in found if self.does(step)), optimizer]
         return [proposer for step, proposer in found if self.does(step)]
 
     def does(self, step: str) -> bool:
@@ -211,6 +241,7 @@ class _Round:
     def make(self, store: Store) -> EvolutionReport:
         """Make one round."""
         what = self.what
+        what.check()
         code = load_tools(what.targets)
         report_binding(bind_code(store, code)[1])
         manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
@@ -220,11 +251,13 @@ class _Round:
         self._explore(store, code, manager.library)
         reading = self._reading(manager.library)
         episodes = self._episodes() if reading is None else reading.episodes
+        traffic = None if reading is None else partial(self._traffic, store)
+        worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
         with self._compared(episodes, manager.library) as (compare, lessons):
             outcome = wait_for(
                 evolve(
                     manager,
-                    what.proposers(),
+                    what.proposers(worth, manager.library, compare),
                     episodes=lessons,
                     reading=reading,
                     compare=compare,
@@ -238,6 +271,10 @@ class _Round:
         if reading is not None and is_done and not outcome.silent:
             self._keep(reading.cursor)
         return outcome
+
+    def _traffic(self, store: Store, tool: str) -> Sequence[Episode]:
+        with opened_if_there(self.what.answers) as evaluations:
+            return tool_traffic(store, evaluations, tool)
 
     def _reading(self, library: Library) -> RoundEpisodes | None:
         """What is new, and what it bears on; None where the round reads all of some episodes."""
@@ -307,7 +344,7 @@ class _Round:
     @contextmanager
     def _compared(
         self, episodes: Sequence[Episode], library: Library
-    ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
+    ) -> Iterator[tuple[HeldOut | None, Sequence[Episode]]]:
         """The held-out comparer, None without such tasks, and what may be learned."""
         what, how = self.what, self.how
         if not what.tasks:
@@ -437,6 +474,8 @@ def _print_round(outcome: EvolutionReport) -> None:
         labels = ", ".join(f"{label_name(name)} {count:,.0f}" for name, count in one.labels.items())
         calls = plural(round(one.observed), "call")
         say(f"  {shown(one.tool)}: {one.failures:,.0f} of {calls}: {labels}")
+    for run in outcome.proposers:
+        say(f"  {_cost(run)}")
     for line in _decisions(outcome):
         click.echo(visible(line))
     for passed in outcome.passed_over[:_MOST_PASSED_OVER]:
@@ -451,6 +490,16 @@ def _print_round(outcome: EvolutionReport) -> None:
     say(f"{count}, {len(outcome.promoted)} promoted{changed}")
     for line in _next_commands(outcome):
         say(f"next: {line}{typed('store', 'store_url')}")
+
+
+def _cost(run: ProposerRun) -> str:
+    """Who looked, what came of it, and what it cost."""
+    new = f"{len(run.proposals):,} new" if run.proposals else "nothing new"
+    came = f"{plural(run.suggestions, 'suggestion')}, {new}" if run.suggestions else "no suggestion"
+    if run.proposer.startswith("judge"):
+        came = f"read {plural(len(run.proposals), 'proposal')}"
+    tokens = f"{plural(run.usage.total_tokens, 'token')}, " if run.usage.requests else ""
+    return f"{shown(run.proposer)}: {came} ({tokens}{run.seconds:.1f} s)"
 
 
 def _decisions(outcome: EvolutionReport) -> Iterator[str]:

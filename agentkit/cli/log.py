@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache, partial
 from typing import Any
 
 import click
 
-from agentkit.cli.options import FromZero, StoreUrl, command
+from agentkit.cli.options import Answers, FromZero, StoreUrl, command
 from agentkit.cli.output import Output, fold, listing, one_line, print_facts, print_text, right, say
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import manager_of, opened_if_there, opened_to_read, tool_traffic
 from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
+from agentkit.evolution.worth import Worth, worth_of
 from agentkit.library import Store
 from agentkit.library.chain import key_text, key_texts, read_verifier, verify_chain, verify_library
 from agentkit.library.changes import missing_tool
@@ -35,9 +37,12 @@ def log(
     expect: str | None = None,
     key_file: tuple[str, ...] = (),
     signed_from: int = 1,
+    answers: Answers,
     store_url: StoreUrl,
 ) -> Output:
     """List what happened to the library, oldest first, or show all about event NUMBER.
+
+    With NUMBER or --tool, a promotion tells what it is worth on later traffic.
 
     Each event holds the hash of the one before it, so --verify finds what was changed, dropped or
     moved since; the exit status is then 1. Keep what --head prints away from the store: only it can
@@ -71,18 +76,20 @@ def log(
             return _verify(store, events, key_file, signed_from, expect)
         if tool:
             events = _about(store, events, tool)
+        told = [one for one in events if one.sequence == number or (tool and number is None)]
+        worths = _worths(store, answers, [one for one in told if one.kind == "active"])
     if head:
         end = ChainHead.of(events[-1] if events else None)
         record = {"sequence": end.sequence, "hash": end.hash}
         return Output(record=record, view=lambda: click.echo(str(end)))
     if number is not None:
-        return _show(events, number)
+        return _show(events, number, worths)
     found = [one for one in events if kind in {None, one.kind}]
     kept = found[-limit:] if limit else found
     older = len(found) - len(kept)
     rest = f", {older:,} older (--limit 0 for all)" if older else ""
     return listing(
-        [_record(event) for event in kept],
+        [_record(event, worths) for event in kept],
         [
             right("#"),
             "when (UTC)",
@@ -92,7 +99,7 @@ def log(
             fold("who"),
             fold("why"),
         ],
-        map(_row, kept),
+        [_row(event, worths) for event in kept],
         note=f"{plural(len(kept), 'event')}{rest}; 'agentkit log NUMBER' shows one",
     )
 
@@ -114,7 +121,25 @@ def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[
     return found
 
 
-def _row(event: LibraryEvent) -> tuple[object, ...]:
+def _worths(store: Store, answers: str, promotions: Sequence[LibraryEvent]) -> Mapping[str, Worth]:
+    """What promotions are worth on later traffic, by proposal; those that tell something."""
+    if not promotions:
+        return {}
+    manager = manager_of(store)
+    with opened_if_there(answers) as evaluations:
+        traffic = cache(partial(tool_traffic, store, evaluations))
+        found = {
+            one.proposal_id: worth_of(
+                one.proposal_id, manager.ledger, manager.revision, traffic(one.tool_name)
+            )
+            for one in promotions
+        }
+    return {name: worth for name, worth in found.items() if worth is not None}
+
+
+def _row(event: LibraryEvent, worths: Mapping[str, Worth]) -> tuple[object, ...]:
+    is_told = event.kind == "active" and event.proposal_id in worths
+    worth = f"; {worths[event.proposal_id]}" if is_told else ""
     return (
         event.sequence,
         event.at[:19].replace("T", " ") or "at an unknown time",
@@ -122,7 +147,7 @@ def _row(event: LibraryEvent) -> tuple[object, ...]:
         shown(event.tool_name),
         event.library_version if event.digest_after else "",
         _who(event.author),
-        one_line(shown(event.reason, _LONGEST_REASON)),
+        one_line(shown(event.reason, _LONGEST_REASON)) + worth,
     )
 
 
@@ -132,7 +157,7 @@ def _who(author: Author) -> str:
     return name if author.kind == "person" else f"{name} ({shown(author.kind)})"
 
 
-def _show(events: Sequence[LibraryEvent], number: int) -> Output:
+def _show(events: Sequence[LibraryEvent], number: int, worths: Mapping[str, Worth]) -> Output:
     """All that one event says.
 
     Raises:
@@ -142,9 +167,10 @@ def _show(events: Sequence[LibraryEvent], number: int) -> Output:
     if event is None:
         last = events[-1].sequence if events else 0
         raise StoreLookupError(f"there is no event {number}; the last one is {last}")
-    record = _record(event)
+    record = _record(event, worths)
     facts = {label_name(name): value for name, value in record.items() if value}
     facts["author"] = _who(event.author)
+    facts |= {"worth": str(worths[event.proposal_id])} if "worth" in record else {}
     rows = [(name, _as_text(value)) for name, value in facts.items()]
     return Output(record=record, view=lambda: print_facts(rows))
 
@@ -155,8 +181,10 @@ def _as_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
 
 
-def _record(event: LibraryEvent) -> dict[str, Any]:
-    return {**event.to_json(), "hash": event.hash}
+def _record(event: LibraryEvent, worths: Mapping[str, Worth]) -> dict[str, Any]:
+    worth = worths.get(event.proposal_id) if event.kind == "active" else None
+    record = {**event.to_json(), "hash": event.hash}
+    return record if worth is None else {**record, "worth": worth.to_json()}
 
 
 def _verify(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import click
@@ -33,6 +34,7 @@ from agentkit.cli.stores import (
     opened_if_there,
     opened_to_read,
     person,
+    tool_traffic,
 )
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import WAITING_AGENT
@@ -129,7 +131,8 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
             found = store.get(episode_id)
             return found if evaluations is None or found else evaluations.get(episode_id)
 
-        found = review_of(manager_of(store), which, find=find)
+        traffic = partial(tool_traffic, store, evaluations)
+        found = review_of(manager_of(store), which, find=find, traffic=traffic)
     return Output(record=found.to_json(), view=lambda: print_review(found))
 
 

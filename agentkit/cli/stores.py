@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
 from agentkit.cli.project import current_project, vectors_file
+from agentkit.episodes import Episode
+from agentkit.episodes.labels import with_late_verdicts
 from agentkit.episodes.replacing import first_stray
 from agentkit.errors import StoreError, StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
@@ -20,7 +22,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
-from agentkit.library import Author, Library, LibraryChange, Store
+from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
 from agentkit.library.chain import environment_signer, key_texts
 from agentkit.library.opening import file_of, open_store, place_of
 from agentkit.models.base import resolve_model
@@ -120,6 +122,17 @@ def managed(
     """
     with opened_to_read(store_url) as store:
         yield manager_of(store, load_tools(targets), lifecycle=lifecycle, judge=judge)
+
+
+_MOST_TRAFFIC = 50_000  # episodes of one tool that are read for one page
+
+
+def tool_traffic(store: Store, evaluations: Store | None, tool: str) -> tuple[Episode, ...]:
+    """The newest episodes that called a tool: traffic, and those of 'agentkit eval'."""
+    newest = EpisodeFilter(tool_name=tool, limit=_MOST_TRAFFIC)
+    places = [one for one in (store, evaluations) if one is not None]
+    found = {one.episode_id: one for place in places for one in place.select(newest)}
+    return with_late_verdicts(found.values())
 
 
 def retriever_of(store: Store) -> Retriever | None:

@@ -404,8 +404,6 @@ def _multiply(meter: Meter, left: Any, right: Any) -> Any:
         meter.make(type(right), len(right) * max(left, 0))
         return left * right
     check_values(left, right)
-    if isinstance(left, int) and isinstance(right, int):
-        meter.check_bits(left.bit_length() + right.bit_length() - 1)
     return _arithmetic(meter, operator.mul, left, right)
 
 

@@ -157,7 +157,7 @@ class _Additions:
     def of(cls, revision: Revision, proposal: Proposal) -> _Additions:
         base = revision(proposal.tool_name, proposal.base) if proposal.base else None
         candidate = proposal.candidate
-        changes = view_changes(_words(base), _words(candidate))
+        changes = view_changes(without_rules(base), without_rules(candidate))
         known = {rule_key(rule) for rule in (() if base is None else base.specification.rules)}
         rules = [rule for rule in candidate.specification.rules if rule_key(rule) not in known]
         names = tuple(candidate.signature.properties)
@@ -246,7 +246,7 @@ def _about(rule: Rule, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield ("value", rule.parameter)
 
 
-def _words(definition: ToolDefinition | None) -> ToolDefinition | None:
+def without_rules(definition: ToolDefinition | None) -> ToolDefinition | None:
     """A tool without its learned rules, which are compared by what they say."""
     if definition is None:
         return None

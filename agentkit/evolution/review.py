@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind
+from agentkit.evolution.worth import Worth, undoing, worth_of
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
@@ -253,6 +255,8 @@ class Review:
         evidence: How many conversations it was made from.
         conversations: Up to three of those that failed, without personal data of known formats.
         comparisons: What each gate said last.
+        worth: What it is worth on later traffic; None where nothing can be held against anything.
+        undoing: What earlier promotions set and this takes back, or sets once more, in sentences.
         failed_checks: Why checks rejected it, or what they doubt.
         agreed: Who agreed.
         dependents: Composites above the tool.
@@ -280,6 +284,8 @@ class Review:
     evidence: int
     conversations: tuple[Conversation, ...]
     comparisons: tuple[GateReport, ...]
+    worth: Worth | None
+    undoing: tuple[str, ...]
     failed_checks: tuple[FailedCheck, ...]
     agreed: tuple[str, ...]
     dependents: tuple[str, ...]
@@ -302,20 +308,29 @@ class Review:
         }
 
 
-def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = None) -> Review:
+def review_of(
+    manager: ToolManager,
+    which: str,
+    *,
+    find: FindEpisode | None = None,
+    traffic: Callable[[str], Iterable[Episode]] | None = None,
+) -> Review:
     """All that a person needs to decide about a proposal.
 
     Args:
         manager: Of the library.
         which: See ``Ledger.find``.
         find: Finds the conversations that it was made from; without it none is shown.
+        traffic: Gives the episodes that called a tool, for the worth of what was promoted; without
+            it none is shown.
 
     Raises:
         UsageError: There is no such proposal.
     """
     record = manager.ledger.find(which)
     stands = manager.status(record.proposal_id)
-    base = manager.revision(record.tool_name, record.base) if record.base else None
+    revision = cache(manager.revision)
+    base = revision(record.tool_name, record.base) if record.base else None
     candidate = record.candidate
     changes = () if candidate is None else view_changes(base, candidate)
     newest = manager.library.get(record.tool_name)
@@ -342,6 +357,10 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
             failing_conversations(find, evidence, record.tool_name, candidate) if find else ()
         ),
         comparisons=_comparisons(record),
+        worth=worth_of(record.proposal_id, manager.ledger, revision, traffic(record.tool_name))
+        if traffic and record.activation
+        else None,
+        undoing=undoing(record, manager.ledger, revision),
         failed_checks=record.failed or record.doubts,
         agreed=tuple(_agreed(record)),
         dependents=() if newest is None else ancestors(manager.library, record.tool_name),

@@ -24,6 +24,7 @@ from agentkit.messages import (
     ToolMessage,
     Usage,
     UserMessage,
+    is_finite,
 )
 from agentkit.models.base import (
     Delta,
@@ -393,8 +394,9 @@ def _decode_tokens(completion: JsonObject, choice: JsonObject) -> TokenIds | Non
         member(expect(one, dict, path), "logprob", (int, float), path)
         for one in (_logprobs_in(choice) if written else ())
     ]
+    known = logprobs if is_finite(logprobs) else ()
     return TokenIds(
-        prompt=tuple(prompt or ()), completion=tuple(written or ()), logprobs=tuple(logprobs)
+        prompt=tuple(prompt or ()), completion=tuple(written or ()), logprobs=tuple(known)
     )
 
 

@@ -13,6 +13,7 @@ from agentkit.messages import JsonObject
 from agentkit.models.wire import parse_json, shown
 
 _KEPT_BODY = 2000
+_LONGEST_WAIT = 86_400.0
 _REFUSED = (
     "The server understood the request and refused it: see its words; common causes are a setting "
     "it does not know and a prompt longer than the model's context"
@@ -143,7 +144,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: Callable[[], float]) ->
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = lower.get(name, "").strip()
         if value.replace(".", "", 1).isdecimal():
-            return float(value) / unit
+            return min(float(value) / unit, _LONGEST_WAIT)
     return _seconds_until(lower.get("retry-after", ""), now)
 
 
@@ -153,8 +154,8 @@ def _seconds_until(date: str, now: Callable[[], float]) -> float | None:
     from email.utils import parsedate_to_datetime
 
     try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - now())
-    except ValueError:  # neither seconds nor a date: the server's wish is unknown
+        return min(max(0.0, parsedate_to_datetime(date).timestamp() - now()), _LONGEST_WAIT)
+    except (ValueError, OverflowError):  # neither seconds nor a date: the server's wish is unknown
         return None
 
 

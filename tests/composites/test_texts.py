@@ -477,6 +477,8 @@ def test_a_certain_misfit_is_told_where_it_stands(
         ("s)", "return number(s)"),
         ("s: float)", "return whole(s / 2)"),
         ("s: bool)", "return number(s)"),
+        ("s: int)", "s = name('a')\nreturn name(s)"),
+        ("s)", "return number(True)"),
         ("s)", "return whole(2.0)"),
         ("s: list[str])", "return total([name(t) for t in s if t == 'a'])"),
         ("s: bool)", "x = []\nif s:\n    x = [name('a')]\nreturn total(x)"),
@@ -499,6 +501,7 @@ def test_what_may_go_well_is_not_a_problem(head: str, body: str) -> None:
         ("n = whole(1)\nn = 'a'\nreturn n", None),
         ("return maybe('a')", {"anyOf": [{"type": "number"}, {"type": "null"}]}),
         ("return anything()", None),
+        ("return 1 if anything() else None", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
         ("return [name(s) for s in 'ab']", {"type": "array"}),
         (
             "return {name(s): 1 for s in 'ab'}",

@@ -75,6 +75,8 @@ def test_policies_that_make_no_sense(options) -> None:
         ({"Retry-After": "7", "Retry-After-Ms": "250"}, 0.25),
         ({"Retry-After": "in a while"}, None),
         ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "9" * 400}, 86_400.0),
+        ({"Retry-After": "Tue, 14 Nov 2023 22:13:50 +" + "9" * 20}, None),
     ],
 )
 def test_retry_after(headers, seconds) -> None:

@@ -57,6 +57,17 @@ async def test_what_is_no_token_id(open_model, question, ids) -> None:
                 await model.complete(question)
 
 
+async def test_a_probability_beyond_all_bounds_is_unknown(open_model, question) -> None:
+    """JSON can not hold its logarithm; the answer and its tokens stay."""
+    said = {"content": [{"logprob": -0.5}, {"logprob": -1e999}]}
+    choice = {"message": {"content": "well"}, "token_ids": [1, 2], "logprobs": said}
+    text = json.dumps({"choices": [choice]}).replace("-Infinity", "-1e999")
+    with ProviderServer([RawReply(body=text)]) as server:
+        async with open_model(server) as model:
+            response = await model.complete(question)
+    assert response.tokens == TokenIds(completion=(1, 2))
+
+
 def run(server: ProviderServer, **options: object) -> Episode:
     """One run at a server that reports tokens."""
     model = OpenAICompatibleModel("m", base_url=server.base_url)

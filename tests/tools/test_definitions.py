@@ -372,6 +372,7 @@ def test_python_dialect() -> None:
             {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]},
         ),
         ({"minimum": 3, "exclusiveMinimum": True}, {"exclusiveMinimum": 3}),
+        ({"minimum": 3, "exclusiveMinimum": False}, {"minimum": 3}),
         ({"required": "city"}, {"required": ["city"]}),
         ({"minItems": 1.5}, {}),
         ({"patternProperties": {"(": {}, "^a": {}}}, {"patternProperties": {"^a": {}}}),

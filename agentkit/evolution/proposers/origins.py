@@ -240,7 +240,8 @@ class _Given:
         """Whether a value, or a word of it, stands in the arguments or in the request."""
         text = str(part)
         if _NUMBER.fullmatch(text.strip("+-")):
-            return self.has_number(text)
+            meant = {abs(number) for number in numbers_in(text)}
+            return self.has_number(text) or any(abs(number) in meant for number in self.made)
         bare = _bare(text)
         if not bare:
             return text in " ".join(self.texts) or text in self.call.request
@@ -258,9 +259,9 @@ class _Given:
         return _FEWEST_SPELLED <= letters <= self.coded
 
     def has_number(self, written: str) -> bool:
-        """Whether a number stands in the arguments or the request, or is made of the arguments."""
+        """Whether a number stands in the arguments or in the request, whatever its sign."""
         meant = {abs(number) for number in numbers_in(written)}
-        return any(abs(number) in meant for number in (*self.numbers, *self.made))
+        return any(abs(number) in meant for number in self.numbers)
 
     def _says_word(self, word: str) -> bool:
         if word.isdecimal():

@@ -24,7 +24,7 @@ from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
-from agentkit_studio import calls, episodes, findings, health, inbox, judging, playground, tools
+from agentkit_studio import episodes, health, inbox, judging, playground, tools
 from agentkit_studio.access import (
     COOKIE,
     Access,
@@ -86,7 +86,7 @@ def create_studio(
     """
     places = tuple(
         place
-        for pages in (inbox, findings, tools, episodes, judging, playground, health, calls)
+        for pages in (inbox, tools, episodes, judging, playground, health)
         for place in pages.PLACES
     )
     studio = Studio(

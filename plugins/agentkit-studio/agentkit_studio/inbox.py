@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from agentkit.episodes.labels import with_late_verdicts
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.differences import model_view
 from agentkit.evolution.manager import ToolManager
@@ -15,12 +16,14 @@ from agentkit.evolution.validation.checks import (
     SEMANTIC_CHECKS,
     STRUCTURAL_CHECKS,
 )
+from agentkit.library import EpisodeFilter
 from agentkit.library.events import Author
 from agentkit_studio.figures import budget_of, gate_figure
 from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place
 from agentkit_studio.views import lines, pretty, side_by_side
 
 _PAGE = 50
+_MOST_TRAFFIC = 5_000  # episodes of the tool that the worth of a promotion is read from
 
 _CHECKS = (
     f"{len(LEXICAL_CHECKS)} of the words, {len(STRUCTURAL_CHECKS)} of the contract, "
@@ -67,7 +70,14 @@ def _page(records: Sequence[ProposalRecord], after: str) -> tuple[Sequence[Propo
 def proposal(asked: Asked) -> Page:
     """All that a person needs to decide about one proposal."""
     manager, record = _found(asked)
-    review = review_of(manager, record.proposal_id, find=asked.studio.store.get)
+    store = asked.studio.store
+    newest = EpisodeFilter(tool_name=record.tool_name, limit=_MOST_TRAFFIC)
+    review = review_of(
+        manager,
+        record.proposal_id,
+        find=store.get,
+        traffic=lambda _: with_late_verdicts(store.select(newest)),
+    )
     rules = asked.studio.gates
     before, after = (
         {} if one is None else model_view(one) for one in (review.before, review.after)

@@ -1,4 +1,4 @@
-"""The playground: talk to the project's agent, at one library version or at two side by side."""
+"""The playground: talk to the project's agent, at one library version or two; and waiting calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.session import new_episode_id
+from agentkit.agent.session import new_episode_id, pending_approvals
 from agentkit.agent.types import (
     Approval,
     CallsRefined,
@@ -28,9 +28,9 @@ from agentkit.agent.types import (
 from agentkit.cli.episodes import call_line
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown, visible
+from agentkit.messages import ToolCall
 from agentkit.models.base import ReasoningDelta, TextDelta
-from agentkit_studio.calls import decided
-from agentkit_studio.pages import Asked, BadRequestError, NotThereError, Page, Place, whole
+from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place, whole
 
 _MOST_VERSIONS = 30
 _LONGEST = 20_000
@@ -38,6 +38,8 @@ _LONGEST = 20_000
 
 _LONGEST_RESULT = 4_000
 _MOST_NAMED = 32
+_LONGEST_CALL = 20_000
+_WAITING = 50
 
 
 def chat(asked: Asked) -> Page:
@@ -136,7 +138,7 @@ def told(event: RunEvent) -> Iterator[dict[str, Any]]:
             text = f"refined in {trace.iterations} rounds: the last two answers {agreed}"
             yield {"kind": "note", "text": text}
         case ToolCallStarted(call=call):
-            yield {"kind": "call", "text": call_line(call)}
+            yield {"kind": "call", "text": _call(call)}
         case ToolProgress(tool_name=name, text=text):
             yield {"kind": "note", "text": shown(f"{name}: {text}")}
         case ToolCallFinished(result=result) if result.status != "deferred":
@@ -157,12 +159,64 @@ def _ended(result: RunResult) -> dict[str, Any]:
         "cost": result.usage.cost_usd,
         "seconds": round(episode.seconds, 2),
         "version": episode.library_version,
-        "waits": [call_line(call) for call in result.deferred],
+        "waits": list(map(_call, result.deferred)),
     }
+
+
+# --- Calls of running agents that wait for a person -----------------------------------------------
+
+
+def waiting(asked: Asked) -> Page:
+    """The runs that wait longest come first."""
+    runs = pending_approvals(
+        asked.studio.store, limit=_WAITING + 1, after=asked.query.get("after", "")
+    )
+    listed = [(one, list(map(_call, deferred_calls(one)))) for one in runs[:_WAITING]]
+    more = runs[_WAITING - 1].episode_id if len(runs) > _WAITING else ""
+    values = {"listed": listed, "more": more, "can_decide": asked.studio.agents is not None}
+    return Page(template="calls.html", section="calls", values=values)
+
+
+def _call(call: ToolCall) -> str:
+    """A call for a page, of which its arguments must not make a page of megabytes."""
+    line = call_line(call)
+    if len(line) <= _LONGEST_CALL:
+        return line
+    rest = f"cut; 'agentkit episodes show' has its {len(line):,} characters"
+    return f"{line[:_LONGEST_CALL]}… ({rest})"
+
+
+async def decide(asked: Asked) -> Goto:
+    """Let the calls of a run run, or refuse them; it goes on here, and its episode is kept."""
+    which, reason = asked.path["episode_id"], asked.form.get("reason", "").strip()[:2_000]
+    run = await run_in_threadpool(asked.studio.store.get, which)
+    if run is None or not deferred_calls(run):
+        raise NotThereError(f"No run {which[:60]!r} waits for a person.")
+    yes = decided(asked)
+    decision = Approval(approved=yes, reason="" if yes else reason)
+    agent = await run_in_threadpool(asked.studio.agent_at)
+    approvals = {call.call_id: decision for call in deferred_calls(run)}
+    result = await agent.resume(run, approvals=approvals)
+    done = "approved" if yes else "refused"
+    return Goto(route="calls", notice=f"{done}: {result.output or result.stop_reason}")
+
+
+def decided(asked: Asked) -> bool:
+    """Whether the form lets calls run.
+
+    Raises:
+        BadRequestError: It says neither yes nor no.
+    """
+    said = asked.form.get("decision")
+    if said not in {"approve", "reject"}:
+        raise BadRequestError("Say whether the calls may run: approve or reject.")
+    return said == "approve"
 
 
 PLACES = (
     Place(path="/playground", name="playground", view=chat, title="Playground"),
     Place(path="/playground/say", name="say", view=say, role="operator", acts=True),
     Place(path="/playground/decide", name="go_on", view=go_on, role="operator", acts=True),
+    Place(path="/calls", name="calls", view=waiting, title="Calls"),
+    Place(path="/calls/{episode_id}", name="decide", view=decide, role="operator", acts=True),
 )

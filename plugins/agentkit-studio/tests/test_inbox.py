@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from agentkit.library.chain import verify_chain
 
@@ -52,6 +53,16 @@ def test_an_approval_is_an_event_of_a_person(studio, act, store, manager, propos
     named = {(event.kind, event.author.kind, event.author.name) for event in store.events()}
     assert ("approved", "person", "rita") in named
     verify_chain(store.events())
+
+
+def test_a_promotion_shows_what_it_is_worth(studio, act, store, proposal_id):
+    """Refusals before and after, once there is traffic with it."""
+    act(studio("rita"), "approve")
+    address = f"/inbox/{proposal_id}"
+    assert "Worth on later traffic" not in studio("vera").get(address).text
+    [refused, *_] = (one for one in store.select() if one.results[0].failure is not None)
+    store.append(replace(refused, episode_id="later", library_version=2))
+    assert "1 of 1 conversations since" in studio("vera").get(address).text
 
 
 def test_a_rejection_needs_a_reason(studio, act, manager, proposal_id):

@@ -143,3 +143,13 @@ def test_the_queue_needs_an_operator(studio, say, csrf):
     assert "C-9" in client.get("/calls").text
     form = {"decision": "approve", "csrf": csrf(client)}
     assert client.post(f"/calls/{waits['run']}", data=form).status_code == 403
+
+
+def test_a_long_call_is_cut_and_says_so(studio, say):
+    """Its arguments do not make a page of megabytes, in the queue or in the conversation."""
+    client = studio()
+    waits = say(client, "sell " + "C" * 19_970)[-1]["waits"]
+    assert "(cut;" not in waits[0]
+    waits = say(client, "sell " + "C" * 19_990, session="b")[-1]["waits"]
+    assert waits[0].endswith("has its 20,009 characters)")
+    assert "has its 20,009 characters" in client.get("/calls").text

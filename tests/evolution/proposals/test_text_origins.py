@@ -604,6 +604,19 @@ async def test_what_a_tool_makes_of_arguments_waits(make_episode, says, given):
     assert record.state == "proposed"
 
 
+async def test_digits_within_words_are_not_taken_for_counts(make_episode):
+    """The tool's own ``blue-3`` is learned although a user's word has three letters."""
+    text = "!unit must be one of 'red-1', 'green-2', 'blue-3', got "
+    episodes = [
+        make_episode(
+            f"e{at}", ("convert", {"unit": one, "count": 40 + 7 * at}, text + one), request=asked
+        )
+        for at, (one, asked) in enumerate((("ink", "dark"), ("sun", "light"), ("snow", "pale")))
+    ]
+    [record] = await submitted_echoing(tool(), episodes)
+    assert record.state == "validated"
+
+
 async def test_a_number_that_one_call_could_not_have_made_is_learned(make_episode):
     """Where other users' numbers make no such bound, it is the tool's own."""
     given = [{"a": 20, "b": 50}, {"a": 3, "b": 4}, {"a": 31, "b": 8}]

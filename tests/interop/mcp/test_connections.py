@@ -342,9 +342,6 @@ async def test_structure_without_end_is_a_failure(answered, many):
     assert len(result.text) < 1_000
 
 
-RAW = Path(__file__).parent / "servers" / "raw.py"
-
-
 SMALL = McpLimits(max_message_bytes=1_000_000)
 DISCOVERED = {
     "protocolVersion": "2025-06-18",

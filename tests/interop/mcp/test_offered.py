@@ -380,6 +380,20 @@ async def test_names_of_one_server_that_look_alike_are_held(fake, entry, names, 
     assert result.output == "done"
 
 
+async def test_a_name_that_looks_like_one_of_the_program_gets_the_servers_before_it(fake, entry):
+    """A reader can tell the tool of a server from the program's own."""
+
+    @tool(name="READ")
+    def own() -> str:
+        """The program's own."""
+        return "own"
+
+    given = fake(entry("read")).server
+    async with McpServer.in_process(given, name="files", new_tools="screen") as server:
+        beside = server.beside(Library([own]))
+    assert [one.name for one in beside] == ["READ", "files__read"]
+
+
 def test_kept_tools_that_look_alike_are_told_apart_before_anybody_connects(fake, entry):
     """Two servers whose kept tools have one name are offered both, under different names."""
     servers = []

@@ -279,6 +279,7 @@ def test_an_object_body_becomes_arguments(make):
         {"oneOf": [{"type": "object", "properties": {"a": {}}}, {"type": "string"}]},
         {"type": "object", "properties": {"a": {}, "b": {}}, "minProperties": 1},
         {"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]},
+        {"type": "object", "properties": {"a": {}}, "required": ["b"]},
         {"type": "object"},
         {},
     ],

@@ -194,7 +194,8 @@ def test_fine_tuning_in_two_processes_takes_the_steps_of_one(tmp_path):
     done = ended(start("sft", path, "--output", tmp_path / "both"))
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.count("held-out tasks") == 1
-    assert CliRunner().invoke(main, ["sft", str(path), "--output", str(tmp_path / "alone")])
+    single = CliRunner().invoke(main, ["sft", str(path), "--output", str(tmp_path / "alone")])
+    assert single.exit_code == 0, single.output
     both, alone = (RunDirectory(tmp_path / name) for name in ("both", "alone"))
     assert [(one.phase, one.step) for one in both.records()] == [
         (one.phase, one.step) for one in alone.records()

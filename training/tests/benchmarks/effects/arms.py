@@ -1,20 +1,27 @@
-"""What SEAL's learning interface and diagnostic weights bring, beside plain GRPO (SEAL, section 4).
+"""What rewards bring to a fine-tuned policy, and what goes with them: diagnosis, a library that learns.
 
-For each seed five trainings begin with the same fine-tuned adapter and go through the same tasks:
+For each seed the trainings begin with the same fine-tuned adapter and go through the same tasks:
 
-* ``vanilla``: GRPO;
-* ``interface``: training prompts say what the failure profile asks for (section 3.3);
-* ``weights``: advantages are weighted by diagnosis, as the paper has them (Eq. 10 to 12);
+* ``vanilla``: GRPO, the library stays;
+* ``interface``: training prompts say what the failure profile asks for (SEAL, section 3.3);
+* ``weights``: advantages are weighted by diagnosis, as SEAL has them (Eq. 10 to 12);
 * ``both``;
 * ``scaled``: ``vanilla`` with the learning rate times what ``weights`` makes of the size of the
-  advantages: what weights of more than 1 do by themselves.
+  advantages: what weights of more than 1 do by themselves;
+* ``coevolved``: GRPO while the library learns from refusals; ``shuffled``: each tool from another
+  one's; ``library``: the library alone learns, the policy stays.
 
 Then each policy, and the adapter that all began with, answers held-out questions greedily, without
-the interface::
+the interface, under the texts that its library came to::
 
-    python tests/benchmarks/effects/seal.py --output seal --seeds 1 2 3 --summary
-    python tests/benchmarks/effects/seal.py --config examples/one_gpu.yaml --output seal-gpu \
+    python tests/benchmarks/effects/arms.py --output seal --seeds 1 2 3 --summary
+    python tests/benchmarks/effects/arms.py --config examples/one_gpu.yaml --output seal-gpu \
 --seeds 1 --set policy.device=cuda
+
+With ``--worlds first swapped`` it answers the same questions in the swapped world too, under texts
+that tell the demands there: who has learned to read is right, who knows the first world by heart is
+wrong. ``rules.json`` in the output has the tools under texts that tell what the first world demands,
+for ``--set library=`` or, in the fine-tuning alone, ``--warm-set library=``.
 
 A finished part is kept and not done again. Seeds and arms may run as processes of their own
 (``scaled`` after ``weights``); ``--summary`` prints the table of what is there.
@@ -29,7 +36,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import get_args
 
 import torch
 from intervals import Right, gain, of_each_seed
@@ -40,10 +46,11 @@ from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.export.handover import library_of as library_at
 from agentkit_training.jobs.coevolve import coevolve_job
-from agentkit_training.jobs.running import HANDOVER, POLICY
+from agentkit_training.jobs.running import HANDOVER, LIBRARY, POLICY
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.runs import RunDirectory
-from agentkit_training.tasks.hidden_constraints.family import Repair, library_of
+from agentkit_training.tasks.hidden_constraints.family import library_of
+from agentkit_training.tasks.hidden_constraints.tools import WORLDS, World
 from agentkit_training.tasks.loading import load_tasks_for_training
 
 _WARM, _VANILLA, _WEIGHTS, _SCALED = "warm", "vanilla", "weights", "scaled"
@@ -55,6 +62,15 @@ ARMS: dict[str, tuple[str, ...]] = {
     "both": ("coevolution.interface=true", *_RAW),
     _SCALED: (),
 }
+"""SEAL's arms."""
+
+LEARNING: dict[str, tuple[str, ...]] = {
+    "coevolved": ("coevolution.evidence=true",),
+    "shuffled": ("coevolution.evidence=true", "coevolution.shuffled=true"),
+    "library": ("coevolution.evidence=true", "frozen=true"),
+}
+"""Those whose library learns; the others' stays."""
+
 PAIRS = (
     (_WARM, _VANILLA),
     (_VANILLA, "interface"),
@@ -62,6 +78,9 @@ PAIRS = (
     (_SCALED, _WEIGHTS),
     (_VANILLA, "both"),
     (_SCALED, "both"),
+    (_VANILLA, "coevolved"),
+    ("shuffled", "coevolved"),
+    ("library", "coevolved"),
 )
 SMALL = (
     "coevolution.evidence=false",
@@ -82,13 +101,15 @@ class Series:
         text: The configuration.
         changes: Keys of it that are other than in the file.
         warm_changes: Those of the fine-tuning alone.
+        worlds: Where held-out questions are asked.
     """
 
     seed: int
     output: Path
     text: str
     changes: Sequence[str]
-    warm_changes: Sequence[str] = ()
+    warm_changes: Sequence[str]
+    worlds: Sequence[World]
 
     def warm(self) -> None:
         """The fine-tuned adapter that all arms begin with."""
@@ -97,7 +118,8 @@ class Series:
     def arm(self, name: str) -> None:
         """One arm, unless it is there."""
         begun = f"policy.adapter={_adapter(self._folder(_WARM))}"
-        given = ["policy.lora=null", begun, "cold_start=null", *ARMS[name]]
+        given = ["policy.lora=null", begun, "cold_start=null"]
+        given += (ARMS | LEARNING)[name]
         config = self._config(*given)
         if name == _SCALED:
             optimizer = config.engine.optimizer
@@ -106,18 +128,21 @@ class Series:
             config = replace(config, engine=engine)
         self._train(name, config)
 
-    def ask(self, name: str) -> None:
+    def ask(self, name: str, world: World) -> None:
         """Which held-out questions a policy answers rightly, unless that is known."""
-        target = self.output / f"{self.seed}-{name}.json"
+        target = self.output / f"{self.seed}-{_asked(name, world)}.json"
         if target.exists():
             return
         adapter = f"policy.adapter={_adapter(self._folder(name))}"
-        config = self._config("policy.lora=null", adapter, "cold_start=null")
+        there = () if world == "first" else (f"tasks.world={world}",)
+        config = self._config("policy.lora=null", adapter, "cold_start=null", *there)
+        learned = _left(self._folder(name), LIBRARY)
+        told = library_at(learned if learned.exists() else config.library)
         rollouts = wait_for(
             collect(
                 config.policy.model(config.policy.load(seed=self.seed)),
                 load_tasks_for_training(config.tasks).test,
-                library=library_at(config.library),
+                library=told if world == "first" else library_of("rules", world),
                 attempts=1,
                 temperature=0,
                 settings=config.asking.settings(),
@@ -125,7 +150,7 @@ class Series:
         )
         passed = {one.task_id: bool(one.passed and not one.fault) for one in rollouts}
         target.write_text(json.dumps(passed, indent=1), encoding="utf-8")
-        print(self.seed, name, f"{sum(passed.values())} of {len(passed)}", flush=True)
+        print(self.seed, target.stem, f"{sum(passed.values())} of {len(passed)}", flush=True)
 
     def _config(self, *more: str) -> CoevolveConfig:
         own = [f"{part}.seed={self.seed}" for part in ("tasks", "coevolution", "cold_start")]
@@ -140,7 +165,8 @@ class Series:
             shutil.rmtree(folder, ignore_errors=True)
             unmeasured = replace(config, tasks=replace(config.tasks, validation=0, test=0))
             coevolve_job(unmeasured, folder, listen=lambda one: print(self.seed, name, one))
-        self.ask(name)
+        for world in self.worlds:
+            self.ask(name, world)
 
     def _weight_scale(self) -> float:
         records = RunDirectory(self._folder(_WEIGHTS)).records()
@@ -148,29 +174,39 @@ class Series:
         return sum(found) / len(found)
 
 
+def _left(run: Path, name: str) -> Path:
+    """Where a run left something: beside what was handed over of GGUF weights, or in its folder."""
+    handed = run / HANDOVER
+    return handed / name if handed.exists() else run / name
+
+
 def _adapter(run: Path) -> Path:
     """Where a run left its adapter in PEFT's form."""
-    handed = run / HANDOVER / "peft"
-    return handed if handed.exists() else run / POLICY
+    return _left(run, "peft" if (run / HANDOVER).exists() else POLICY)
+
+
+def _asked(name: str, world: World) -> str:
+    return name if world == "first" else f"{name}-{world}"
 
 
 def summary(output: Path) -> None:
     """Right answers of each policy, and what is compared."""
-    found: dict[str, Right] = {}
-    for name in (_WARM, *ARMS):
-        right = {
-            (int(file.stem.partition("-")[0]), task): ok
-            for file in sorted(output.glob(f"*-{name}.json"))
-            for task, ok in json.loads(file.read_text(encoding="utf-8")).items()
-        }
-        if right:
-            found[name] = right
-            count = sum(right.values())
-            share = f"{count} of {len(right)} ({count / len(right):.1%})"
-            print(f"{name:10} {share:20} by seed {of_each_seed(right)}")
-    for base, other in PAIRS:
-        if base in found and other in found:
-            print(f"{other} against {base}: {gain(found[base], found[other])}")
+    for world in WORLDS:
+        found: dict[str, Right] = {}
+        for name in (_WARM, *ARMS, *LEARNING):
+            right = {
+                (int(file.stem.partition("-")[0]), task): ok
+                for file in sorted(output.glob(f"*-{_asked(name, world)}.json"))
+                for task, ok in json.loads(file.read_text(encoding="utf-8")).items()
+            }
+            if right:
+                found[name] = right
+                count = sum(right.values())
+                share = f"{count} of {len(right)} ({count / len(right):.1%})"
+                print(f"{world:8} {name:10} {share:20} by seed {of_each_seed(right)}")
+        for base, other in PAIRS:
+            if base in found and other in found:
+                print(f"{world:8} {other} against {base}: {gain(found[base], found[other])}")
 
 
 def main() -> None:
@@ -179,10 +215,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--config", type=Path, help="the demo's, made smaller, where none is given")
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
-    parser.add_argument("--arms", nargs="*", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--arms", nargs="*", choices=[*ARMS, *LEARNING], default=list(ARMS))
+    parser.add_argument("--worlds", nargs="*", choices=WORLDS, default=["first"])
     parser.add_argument("--set", dest="changes", action="append", default=[])
     parser.add_argument("--warm-set", action="append", default=[], help="in fine-tuning alone")
-    parser.add_argument("--texts", choices=get_args(Repair), help="whether texts tell demands")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
@@ -191,9 +227,7 @@ def main() -> None:
     text = (given.config or demo).read_text(encoding="utf-8")
     changes = [*(() if given.config else SMALL), *given.changes]
     given.output.mkdir(parents=True, exist_ok=True)
-    if given.texts:
-        changes.append(f"library={given.output / 'library.json'}")
-        write_artifact(artifact_of(library_of(given.texts)), given.output / "library.json")
+    write_artifact(artifact_of(library_of("rules")), given.output / "rules.json")
     for seed in given.seeds:
         series = Series(
             seed=seed,
@@ -201,6 +235,7 @@ def main() -> None:
             text=text,
             changes=changes,
             warm_changes=given.warm_set,
+            worlds=given.worlds,
         )
         series.warm()
         for arm in given.arms:
