@@ -24,6 +24,7 @@ from agentkit.cli.options import (
     FOLDER,
     Answers,
     AsJson,
+    FromZero,
     StoreUrl,
     Targets,
     command,
@@ -49,7 +50,6 @@ from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_an
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evaluation.settings import EvaluationLabels, ignore
 from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
-from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.exploration import explore
 from agentkit.evolution.incremental import EpisodePlace, RoundCursor, RoundEpisodes, read_round
@@ -57,9 +57,10 @@ from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.proposers.optimizer import load_gepa
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
-from agentkit.evolution.round import EvolutionReport, LookedAt, evolve, evolving
+from agentkit.evolution.round import EvolutionReport, LookedAt, ProposerRun, evolve, evolving
 from agentkit.evolution.worth import WorthProposer
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
@@ -106,6 +107,9 @@ class RoundOptions:
             composites. Without one, only the words of tools and verifiers are used.
         judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
             person.
+        gepa: Also let GEPA search for better texts of the one --tool, in at most this many attempts
+            at those of --tasks that do not decide. It reflects with --feedback-model, and needs the
+            extra 'gepa'. 0 for none.
         only: Do only this step
     """
 
@@ -120,6 +124,7 @@ class RoundOptions:
     tasks: str = ""
     feedback_model: str | None = None
     judge: str = ""
+    gepa: FromZero = 0
     only: tuple[Step, ...] = ()
     answers: Answers
     targets: Targets
@@ -130,7 +135,21 @@ class RoundOptions:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
-    def proposers(self, worth: WorthProposer) -> list[Proposer]:
+    def check(self) -> None:
+        """Refuse what cannot be done, before anything is asked or written.
+
+        Raises:
+            UsageError: ``--gepa`` lacks what it needs.
+            MissingExtraError: The extra ``gepa`` is not installed.
+        """
+        if self.gepa:
+            if not (self.tasks and self.feedback_model and len(self.tool) == 1):
+                raise UsageError("--gepa needs --tasks, --feedback-model and one --tool")
+            load_gepa()
+
+    def proposers(
+        self, worth: WorthProposer, library: Library, compare: HeldOut | None
+    ) -> list[Proposer]:
         """The proposers of changes."""
         found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer()), ("worth", worth)]
         if self.feedback_model is None:
@@ -143,6 +162,9 @@ class RoundOptions:
                 ("evolution", EvolutionStream(model, structured=is_held)),
                 ("composites", CompositeStream(model)),
             ]
+            if self.gepa and compare is not None:
+                optimizer = compare.optimizer(model, self.tool[0], library, attempts=self.gepa)
+                return [*(one for step, one in found if self.does(step)), optimizer]
         return [proposer for step, proposer in found if self.does(step)]
 
     def does(self, step: str) -> bool:
@@ -219,6 +241,7 @@ class _Round:
     def make(self, store: Store) -> EvolutionReport:
         """Make one round."""
         what = self.what
+        what.check()
         code = load_tools(what.targets)
         report_binding(bind_code(store, code)[1])
         manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
@@ -234,7 +257,7 @@ class _Round:
             outcome = wait_for(
                 evolve(
                     manager,
-                    what.proposers(worth),
+                    what.proposers(worth, manager.library, compare),
                     episodes=lessons,
                     reading=reading,
                     compare=compare,
@@ -321,7 +344,7 @@ class _Round:
     @contextmanager
     def _compared(
         self, episodes: Sequence[Episode], library: Library
-    ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
+    ) -> Iterator[tuple[HeldOut | None, Sequence[Episode]]]:
         """The held-out comparer, None without such tasks, and what may be learned."""
         what, how = self.what, self.how
         if not what.tasks:
@@ -451,6 +474,8 @@ def _print_round(outcome: EvolutionReport) -> None:
         labels = ", ".join(f"{label_name(name)} {count:,.0f}" for name, count in one.labels.items())
         calls = plural(round(one.observed), "call")
         say(f"  {shown(one.tool)}: {one.failures:,.0f} of {calls}: {labels}")
+    for run in outcome.proposers:
+        say(f"  {_cost(run)}")
     for line in _decisions(outcome):
         click.echo(visible(line))
     for passed in outcome.passed_over[:_MOST_PASSED_OVER]:
@@ -465,6 +490,16 @@ def _print_round(outcome: EvolutionReport) -> None:
     say(f"{count}, {len(outcome.promoted)} promoted{changed}")
     for line in _next_commands(outcome):
         say(f"next: {line}{typed('store', 'store_url')}")
+
+
+def _cost(run: ProposerRun) -> str:
+    """Who looked, what came of it, and what it cost."""
+    new = f"{len(run.proposals):,} new" if run.proposals else "nothing new"
+    came = f"{plural(run.suggestions, 'suggestion')}, {new}" if run.suggestions else "no suggestion"
+    if run.proposer.startswith("judge"):
+        came = f"read {plural(len(run.proposals), 'proposal')}"
+    tokens = f"{plural(run.usage.total_tokens, 'token')}, " if run.usage.requests else ""
+    return f"{shown(run.proposer)}: {came} ({tokens}{run.seconds:.1f} s)"
 
 
 def _decisions(outcome: EvolutionReport) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.episodes import Episode
+from agentkit.errors import UsageError
 from agentkit.evaluation import evaluate
 from agentkit.evaluation.expectations import ExactCalls
 from agentkit.evaluation.results.report import TaskResult
@@ -19,11 +20,14 @@ from agentkit.evaluation.settings import (
 )
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.gates import PairedScore
+from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
+from agentkit.evolution.repository import with_overrides
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import JsonObject
 from agentkit.models.base import ChatModel
 from agentkit.tools.canonical import digest
+from agentkit.tools.definition import ToolDefinition
 
 _LEAST_FRESH = 3  # a third of all tasks
 
@@ -114,6 +118,49 @@ class HeldOut:
             for task in before
             if task in after
         ]
+
+    def optimizer(
+        self, model: ChatModel, tool_name: str, library: Library, *, attempts: int
+    ) -> GepaOptimizer[Task]:
+        """GEPA over the texts of a tool, with the tasks that do not decide as its cases.
+
+        Args:
+            model: Reflects and writes the texts.
+            tool_name: The tool.
+            library: The tools as they are.
+            attempts: Tasks that may be asked, in all.
+
+        Raises:
+            UsageError: Every task that concerns the tool decides.
+        """
+        decides = {task.task_id for task in self.benchmark.tasks} - {*self.learned_from}
+        cases = replace(self, learned_from=decides).tasks_for(tool_name)
+        if not cases:
+            raise UsageError(
+                f"every task that offers {tool_name!r} decides, so that GEPA has none to learn "
+                "from; ask some first, with 'agentkit eval'"
+            )
+
+        async def attempted(candidate: ToolDefinition, cases: Sequence[Task]) -> list[Score]:
+            changed = with_overrides(library, {tool_name: candidate})
+            results = await self._scores(tool_name, tuple(cases), changed, ignore)
+            run = self._run_name(tool_name, changed)
+            said = {
+                str(one.metadata.get("task")): "; ".join(
+                    item.message for item in one.verdict.evidence
+                )
+                for one in episodes_of_run(self.store, run)
+                if one.verdict is not None
+            }
+            return [
+                Score(
+                    value=results[one.task_id].score if one.task_id in results else 0.0,
+                    feedback=said.get(one.task_id, ""),
+                )
+                for one in cases
+            ]
+
+        return GepaOptimizer(model, attempted, cases, max_evaluations=attempts)
 
     def tasks_for(self, tool_name: str) -> tuple[Task, ...]:
         """The held-out tasks that offer a tool; all of them where tools are retrieved."""

@@ -153,7 +153,7 @@ def normal_form(program: Program) -> tuple[str, tuple[str, ...]]:
         True
     """
     bare = _Bare({parameter.name for parameter in program.parameters})
-    text = " ".join(ast.dump(bare.visit(deepcopy(node))) for node in program.body)
+    text = "\n".join(ast.unparse(bare.visit(deepcopy(node))) for node in program.body)
     return text, tuple(name for name in bare.numbers if name in bare.parameters)
 
 

@@ -160,6 +160,11 @@ class ToolManager:
         """The library that runs are to use: the newest, except for what is pinned."""
         return self._repository.served
 
+    @property
+    def change_judge(self) -> ChangeJudge | None:
+        """Who reads the changes that need a judge; None for nobody."""
+        return self._judge
+
     def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
         """A definition that a tool has or had, by its digest; None when it never had that one."""
         return self._repository.revision(tool_name, digest)

@@ -12,8 +12,9 @@ import hashlib
 import os
 import socket
 import tempfile
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -54,6 +55,7 @@ from agentkit.evolution.proposal import (
 )
 from agentkit.library.library import Library
 from agentkit.library.opening import file_of, folder_of
+from agentkit.messages import Usage
 from agentkit.models.base import SEARCH_TOOL
 
 
@@ -68,6 +70,30 @@ class Silent:
 
     proposer: str
     error: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposerRun:
+    """One proposer, or the judge, in one round: what it cost and what came of it.
+
+    Attributes:
+        proposer: Its name.
+        suggestions: How many changes it suggests; 0 for a judge.
+        proposals: Ids of the proposals that were new; of a judge, those that it read.
+        seconds: How long it took. The judge answers while suggestions are taken in, so that its
+            time is counted as its own.
+        usage: The tokens of its model; none where no model was asked.
+    """
+
+    proposer: str
+    suggestions: int = 0
+    proposals: tuple[str, ...] = ()
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as a JSON object."""
+        return {**asdict(self), "usage": self.usage.to_json()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +131,7 @@ class EvolutionReport:
         passed_over: What went wrong and brought no proposal, with the reason.
         learned: What tools learned from episodes that went well; None where that was not asked for.
         silent: Proposers and judges whose model could not be reached.
+        proposers: Who looked, at what cost, and what came of it; the judge last.
     """
 
     before: int
@@ -114,6 +141,7 @@ class EvolutionReport:
     passed_over: tuple[PassedOver, ...] = ()
     learned: LearnReport | None = None
     silent: tuple[Silent, ...] = ()
+    proposers: tuple[ProposerRun, ...] = ()
 
     @property
     def promoted(self) -> tuple[ProposalOutcome, ...]:
@@ -145,6 +173,7 @@ class EvolutionReport:
             "passed_over": [one.to_json() for one in self.passed_over],
             "learned": None if self.learned is None else self.learned.to_json(),
             "silent": [asdict(one) for one in self.silent],
+            "proposers": [one.to_json() for one in self.proposers],
         }
 
 
@@ -211,6 +240,10 @@ async def evolve(
     served = [one for one in seen if PROBE_OF not in one.metadata]
     profile.observe_all(served)
     fresh = None if reading is None else reading.fresh
+    counted = profile
+    if fresh is not None:
+        counted = FailureProfile(half_life_days=None)
+        counted.observe_all(_among(fresh, served))
     passed_over: list[PassedOver] = [*_unknown_tools(_among(fresh, seen), before)]
     observations = Observations(
         library=before,
@@ -222,23 +255,40 @@ async def evolve(
         pass_over=passed_over.append,
     )
     known = dict(manager.ledger.proposals)
-    silent = [
-        one for proposer in proposers async for one in _asked(manager, proposer, observations)
-    ]
+    silent: list[Silent] = []
+    judge, begun = manager.change_judge, manager.ledger.sequence
+    usage, seconds = _spent(judge)
+    runs = [await _asked(manager, proposer, observations, silent) for proposer in proposers]
     learned = None
     if learning:
-        learned = manager.learn(served, passed=_has_passed_by_verifier)
+        learned = manager.learn(_with_begun(fresh, served), passed=_has_passed_by_verifier)
     if mining is not None:
         recent = None if reading is None else reading.recent
         await submit_mined(manager, _among(recent, served), mining)
     decided = {name for name, one in known.items() if not one.is_open}
     moved = [one for name, one in manager.ledger.proposals.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
+    if judge is not None:
+        now, until = _spent(judge)
+        read = [
+            name
+            for name, one in manager.ledger.proposals.items()
+            if any(event.kind == "judged" and event.sequence > begun for event in one.events)
+        ]
+        name = getattr(judge, "name", "judge")
+        runs.append(
+            ProposerRun(
+                proposer=name,
+                proposals=tuple(read),
+                seconds=until - seconds,
+                usage=_less(now, usage),
+            )
+        )
     return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
         looked_at=replace(
-            _looked_at(_among(fresh, served), profile),
+            _looked_at(_among(fresh, served), counted),
             imported=_imported(_among(fresh, given)),
             earlier=0 if fresh is None else sum(one.episode_id not in fresh for one in served),
         ),
@@ -248,12 +298,25 @@ async def evolve(
         ),
         learned=learned,
         silent=tuple(silent),
+        proposers=tuple(runs),
     )
 
 
 def _among(ids: frozenset[str] | None, episodes: Sequence[Episode]) -> Sequence[Episode]:
     """The episodes of these ids; all where there are none to choose by."""
     return episodes if ids is None else [one for one in episodes if one.episode_id in ids]
+
+
+def _with_begun(ids: frozenset[str] | None, episodes: Sequence[Episode]) -> Sequence[Episode]:
+    """The episodes of these ids, with those that they go on with; all where there are no ids."""
+    found = {one.episode_id: one for one in _among(ids, episodes)}
+    named = {one.episode_id: one for one in episodes} if ids is not None else {}
+    for one in tuple(found.values()):
+        begun: Episode | None = one
+        while begun is not None and begun.resumes and begun.resumes not in found:
+            if (begun := named.get(begun.resumes)) is not None:
+                found[begun.episode_id] = begun
+    return tuple(found.values())
 
 
 def _by_tool(
@@ -322,16 +385,36 @@ def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt
     )
 
 
+def _spent(asked: object) -> tuple[Usage, float]:
+    """What a proposer or judge has cost so far, as far as it keeps account."""
+    return getattr(asked, "usage", Usage()), getattr(asked, "seconds", 0.0)
+
+
+def _less(now: Usage, before: Usage) -> Usage:
+    return Usage(
+        requests=now.requests - before.requests,
+        prompt_tokens=now.prompt_tokens - before.prompt_tokens,
+        cached_tokens=now.cached_tokens - before.cached_tokens,
+        completion_tokens=now.completion_tokens - before.completion_tokens,
+        cost_usd=None if now.cost_usd is None else now.cost_usd - (before.cost_usd or 0),
+    )
+
+
 async def _asked(
-    manager: ToolManager, proposer: Proposer, observations: Observations
-) -> AsyncIterator[Silent]:
-    """Take in what a proposer suggests; who could not say anything, or not all."""
+    manager: ToolManager,
+    proposer: Proposer,
+    observations: Observations,
+    silent: list[Silent],
+) -> ProposerRun:
+    """Take in what a proposer suggests; note who could not say anything, or not all."""
+    before, (usage, _), began = manager.ledger.proposals, _spent(proposer), time.perf_counter()
     try:
         suggestions = _checked(proposer, await proposer.propose(observations))
     except ModelError as error:
         found = error.found if isinstance(error, ProposerInterruptedError) else ()
         suggestions = _checked(proposer, found)
-        yield Silent(proposer=proposer.name, error=str(error))
+        silent.append(Silent(proposer=proposer.name, error=str(error)))
+    seconds = time.perf_counter() - began
     for suggestion in suggestions:
         decided, known = manager.decided_before(suggestion), manager.ledger.proposals
         if decided is None:
@@ -340,11 +423,18 @@ async def _asked(
                 episodes = (observations.by_tool or {}).get(name, observations.episodes)
                 record = await manager.submit_async(suggestion, episodes=episodes)
             except ModelError as error:  # the proposal is kept, and waits for its judge
-                yield Silent(proposer=f"the judge of {proposer.name}", error=str(error))
+                silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
                 continue
             decided = None if record.is_open or record.proposal_id not in known else record
         if decided is not None:
             observations.pass_over(_already_proposed(decided))
+    return ProposerRun(
+        proposer=proposer.name,
+        suggestions=len(suggestions),
+        proposals=tuple(name for name in manager.ledger.proposals if name not in before),
+        seconds=seconds,
+        usage=_less(_spent(proposer)[0], usage),
+    )
 
 
 def _already_proposed(record: ProposalRecord) -> PassedOver:
@@ -379,6 +469,13 @@ async def _considered(
     """Bring a proposal on by a stage, a new one or one that waited."""
     before = known.get(record.proposal_id)
     report, why = None, record.last_word
+    if record.state == "proposed" and "judge" in record.awaits and manager.change_judge is not None:
+        [asked] = await manager.advance_async(record.proposal_id)
+        record, why = asked.record, asked.why
+        if record.state == "proposed":  # it waits for somebody else, or the judge is out of reach
+            return ProposalOutcome(
+                record=record, why=why, commands=manager.status(record.proposal_id).commands
+            )
     if record.state == "validated" and compare is not None and record.base:
         report = await compare_held_out(record, manager.library, manager.ledger, compare, rules)
         manager.assess(record.proposal_id, [report])

@@ -376,8 +376,8 @@ class WorthProposer:
 
     Args:
         manager: Of the library whose promotions are looked at.
-        traffic: Gives the episodes that called a tool, for the tools of which the round has some
-            that went wrong; without it the episodes of the round have to do.
+        traffic: Gives the episodes that called a tool, for the tools of which the round has new
+            ones that went wrong; without it the episodes of the round have to do.
         rules: The knobs; see ``worth_of``.
     """
 
@@ -407,7 +407,8 @@ class WorthProposer:
         for tool, seen in by_tool.items():
             if observations.tools and tool not in observations.tools:
                 continue
-            if not any(_is_wrong(one, tool, frozenset()) for one in seen):
+            fresh = filter(observations.is_fresh, seen)
+            if not any(_is_wrong(one, tool, frozenset()) for one in fresh):
                 continue
             episodes = seen if self._traffic is None else tuple(self._traffic(tool))
             for name in ledger.promoted[tool]:

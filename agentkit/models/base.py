@@ -8,6 +8,7 @@ lies outside the seam. ``resolve_model`` finds the model behind a name.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
@@ -244,6 +245,42 @@ class StreamingChatModel(ChatModel, Protocol):
             ModelError: As ``complete``; half a stream is a ``ModelConnectionError``.
         """
         ...
+
+
+class MeteredModel:
+    """A model that adds up what its answers cost.
+
+    Args:
+        model: The model that answers.
+
+    Attributes:
+        usage: What all answers cost so far.
+        seconds: How long they took.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self.usage = Usage()
+        self.seconds = 0.0
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request.
+
+        Raises:
+            ModelError: The model could not answer.
+        """
+        began = time.perf_counter()
+        try:
+            response = await self._model.complete(request)
+        finally:
+            self.seconds += time.perf_counter() - began
+        self.usage += response.usage
+        return response
 
 
 ENTRY_POINT_GROUP = __name__.rpartition(".")[0]  # "agentkit.models", as this package

@@ -1,17 +1,25 @@
-"""Conversations: what the next run sees, which library it uses, and the code behind it."""
+"""Conversations: kept, continued by any replica, each with its library version."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import time
+import weakref
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
-from agentkit import Agent, Library, ToolDefinition
+from agentkit import Agent, Library, ToolDefinition, open_store
 from agentkit.episodes.labels import as_imported
-from agentkit.errors import UsageError
-from agentkit.library.store import LibraryChange
+from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError, UsageError
+from agentkit.library import LibraryChange, Replica
+from agentkit.library.replicas import replica_of
+from agentkit.library.store import with_episodes
 from agentkit.messages import UserMessage
-from agentkit.testing import ScriptedModel
+from agentkit.testing import FunctionModel, ScriptedModel
 
 
 async def test_the_next_run_sees_the_earlier_ones(store):
@@ -109,3 +117,176 @@ async def test_an_explicit_library_is_used_as_it_is(add, store):
     agent = Agent(ScriptedModel([]), library=Library([add], version=7), store=store)
 
     assert agent.refresh().version == 7
+
+
+@pytest.fixture
+def far(store):
+    """A store that may go away."""
+    return UnreliableStore(store)
+
+
+@pytest.fixture
+def replica(far):
+    """It, with its newest library at hand; looked at when a test says so."""
+    with Replica(far, refresh_seconds=3600) as made:
+        yield made
+
+
+@pytest.fixture
+def reword(store, add):
+    """Commits another description of the tool, behind the replica's back."""
+
+    def commit(text):
+        words = replace(add.definition.description, summary=text)
+        change = LibraryChange(
+            proposal_id=text, upserts=(replace(add.definition, description=words),)
+        )
+        store.commit(change, expected_version=max(store.versions(), default=0))
+
+    return commit
+
+
+def offered(model):
+    """What the model read of the tool, request by request."""
+    return [request.tools[0].description.summary for request in model.requests]
+
+
+async def test_a_new_version_reaches_runs_without_a_refresh_by_hand(store, add, reword):
+    """Evolved words are offered to the runs that begin after the replica heard of them."""
+    reword("one")
+    with Replica(store, refresh_seconds=0.01) as replica:
+        model = ScriptedModel(["a", "b"])
+        agent = Agent(model, tools=[add], store=replica)
+        await agent.run("hi")
+        reword("two")
+        until = time.monotonic() + 20
+        while agent.library.version < 2 and time.monotonic() < until:
+            await asyncio.sleep(0.005)
+        await agent.run("hi")
+    assert offered(model) == ["one", "two"]
+
+
+async def test_a_run_keeps_its_snapshot_from_start_to_end(replica, add, call, reword):
+    """What is committed while a run is under way is for the next one."""
+    reword("one")
+    replica.refresh()
+    seen = []
+
+    def answer(request):
+        seen.append(request.tools[0].description.summary)
+        reword(f"later {len(seen)}")
+        replica.refresh()
+        return [call("add", a=1, b=2)] if len(seen) == 1 else "3"
+
+    result = await Agent(FunctionModel(answer), tools=[add], store=replica).run("1 + 2?")
+    assert seen == ["one", "one"]
+    assert (result.episode.library_version, replica.load().version) == (1, 3)
+
+
+async def test_a_conversation_keeps_its_version_over_refreshes_and_processes(far, add, reword):
+    """Also for another replica, which was started when the version was old already."""
+    model = ScriptedModel(["a", "b", "c"])
+    reword("one")
+    with Replica(far, refresh_seconds=3600) as first:
+        agent = Agent(model, tools=[add], store=first)
+        await agent.run("hi", session_id="s")
+        reword("two")
+        first.refresh()
+        await agent.run("again", session_id="s")
+        first.stop()
+        with Replica(far, refresh_seconds=3600) as second:
+            await Agent(model, tools=[add], store=second).run("once more", session_id="s")
+    assert offered(model) == ["one"] * 3
+
+
+async def test_while_the_store_is_away_conversations_go_on(far, replica, add, reword):
+    """With episodes in another place, old conversations and new ones are served as before."""
+    reword("one")
+    replica.refresh()
+    model = ScriptedModel(["a", "b", "c"])
+    with closing(open_store("memory:")) as episodes:
+        both = with_episodes(replica, episodes=episodes)
+        agent = Agent(model, tools=[add], store=both)
+        await agent.run("hi", session_id="s")
+        reword("two")
+        replica.refresh()
+        far.away()
+        await agent.run("again", session_id="s")
+        await agent.run("hi", session_id="t")
+        assert offered(model) == ["one", "one", "two"]
+        assert replica_of(both) is replica
+
+
+async def test_a_version_that_is_not_at_hand_ends_the_run_before_it_begins(
+    far, store, add, reword, call
+):
+    """No conversation goes on with other tools than its own, silently; the call can be repeated."""
+    reword("one")
+    reword("two")
+    wipe = replace(add.definition, name="wipe")
+    store.commit(LibraryChange(proposal_id="wipe", upserts=(wipe,)), expected_version=2)
+    model = ScriptedModel([[call("wipe", a=1, b=2)], "done"])
+    with Replica(far, refresh_seconds=3600) as before:
+        waiting = await Agent(model, store=before).run("wipe it")
+        assert waiting.stop_reason == "deferred"
+        before.stop()
+        reword("three")
+        with Replica(far, refresh_seconds=3600) as replica:
+            agent = Agent(model, store=replica)
+            far.away()
+            with pytest.raises(StoreUnavailableError, match=r"library version 3 is not among"):
+                await agent.resume(waiting, values={"wipe": "gone"})
+            assert len(model.requests) == 1
+            far.back()
+            result = await agent.resume(waiting, values={"wipe": "gone"})
+    assert (result.output, result.episode.library_version) == ("done", 3)
+
+
+async def test_an_episode_that_can_not_be_kept_is_no_secret(far, replica):
+    """A run on the last snapshot works; that nobody keeps it is an error, not a loss in silence."""
+    agent = Agent(ScriptedModel(["a"]), store=replica)
+    far.away()
+    with pytest.raises(EpisodeNotKeptError, match="the store is away"):
+        await agent.run("hi")
+
+
+async def test_runs_can_be_refused_beyond_a_bound(far, add):
+    """Who wants no answer rather than one from an old library gets an error before the model."""
+    now = [0.0]
+    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
+    with Replica(far, refresh_seconds=3600, **options) as replica:
+        replica.refresh()
+        model = ScriptedModel(["a"])
+        agent = Agent(model, tools=[add], store=replica)
+        now[0] += 7201
+        with pytest.raises(StoreUnavailableError, match="more than the 7200 s that are allowed"):
+            await agent.run("hi")
+        assert model.requests == []
+        assert agent.library.version == 1
+        agent.refresh()
+        assert (await agent.run("hi")).output == "a"
+
+
+def test_a_replica_keeps_no_agent_alive(replica):
+    """Agents come and go on one replica."""
+    agent = Agent(ScriptedModel([]), store=replica)
+    gone = weakref.ref(agent._libraries)
+    del agent
+    gc.collect()
+    assert gone() is None
+    replica.refresh()
+
+
+async def test_old_versions_are_let_go(add, reword, store):
+    """An agent that serves for months holds a few versions, and reads others again."""
+    reword("text 0")
+    agent = Agent(ScriptedModel(["a", "b"]), tools=[add], store=store)
+    await agent.run("hi", session_id="s")
+    first = weakref.ref(agent.library)
+    for number in range(1, 20):
+        reword(f"text {number}")
+        agent.refresh()
+    gc.collect()
+    assert first() is None
+    result = await agent.run("again", session_id="s")
+    assert result.episode.library_version == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -425,6 +427,20 @@ def test_only_some_steps(invoke, as_json):
     odd = invoke("evolve", "--only", "guess")
     assert odd.exit_code == 2
     assert "'guess' is not one of 'evidence'" in odd.stderr
+
+
+@pytest.mark.usefixtures("failed")
+def test_a_round_names_its_proposers_and_gepa_says_what_it_needs(invoke):
+    """Who looked is told with the cost; GEPA lacks a model, then the package."""
+    told = invoke("evolve").stderr
+    assert re.search(r"evidence: 1 suggestion, 1 new \(\d+\.\d s\)", told)
+    assert "worth: no suggestion" in told
+    asked = ("evolve", "--gepa", "9", "--tool", "loan_rate", "--tasks", "seen.jsonl")
+    assert "--gepa needs --tasks, --feedback-model and one --tool" in invoke(*asked).stderr
+    if importlib.util.find_spec("gepa") is None:
+        without = invoke(*asked, "--feedback-model", "script:a")
+        assert without.exit_code == 1
+        assert 'pip install "agentkit-evolve[gepa]"' in " ".join(without.stderr.split())
 
 
 READER = '''

@@ -1,8 +1,9 @@
-"""An episode goes to JSON and back without loss, whatever is in it."""
+"""The record of a run: written, read, judged later, with the names that tools were offered under."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import (
+    Attribution,
     Diagnosis,
     Evidence,
     EvidenceKind,
@@ -26,7 +28,11 @@ from agentkit.episodes import (
     Verdict,
 )
 from agentkit.episodes.files import decode_episode, encode_episode
+from agentkit.episodes.labels import in_library_names, is_late_verdict, with_late_verdicts
 from agentkit.errors import EpisodeFormatError
+from agentkit.evaluation.doctor.catalogue import usage_of
+from agentkit.evolution.learning import uses_of
+from agentkit.evolution.trajectories import trajectories_of
 from agentkit.messages import (
     AssistantMessage,
     FailureKind,
@@ -255,3 +261,155 @@ def test_parts_that_hold_nothing_are_not_written():
     assert set(record["turns"][0]) == {"message", "results", "usage", "seconds", "model_seconds"}
     assert record["verdict"] == {"passed": True, "score": 1.0, "evidence": []}
     assert record["diagnosis"]["turns"] == [{"turn": 0, "label": "pass"}]
+
+
+EPISODE = Episode(
+    episode_id="e",
+    request="Hi",
+    turns=(Turn(message=AssistantMessage(text="Hello")),),
+    verdict=Verdict(passed=True, score=1.0),
+    diagnosis=Diagnosis(label="pass"),
+)
+
+
+def said(record_id, *, passed=False, of="e", fault=None, **labels):
+    """A verdict beside an episode."""
+    return Episode(
+        episode_id=record_id,
+        request="Hi",
+        verdict=Verdict(passed=passed, score=float(passed), fault=fault),
+        metadata={"view_of": of, **labels},
+    )
+
+
+def test_the_latest_verdict_counts():
+    """Of two that came later the later one does, in whatever order they are given."""
+    records = [said("2", passed=True), EPISODE, said("1")]
+    for given_in in (records, records[::-1]):
+        (found,) = with_late_verdicts(given_in)
+        assert (found.verdict, found.turns) == (records[0].verdict, EPISODE.turns)
+
+
+def test_a_diagnosis_of_the_other_outcome_is_left_out():
+    """One that explains what is still so is kept."""
+    (turned,) = with_late_verdicts([EPISODE, said("1", passed=False)])
+    (same,) = with_late_verdicts([EPISODE, said("1", passed=True)])
+    assert (turned.diagnosis, same.diagnosis) == (None, EPISODE.diagnosis)
+
+
+def test_a_verdict_with_a_fault_takes_nothings_place():
+    """A verifier that broke tonight does not wipe out what a person said before."""
+    records = [EPISODE, said("1", passed=False), said("2", fault="gold_error")]
+    assert with_late_verdicts(records)[0].verdict == records[1].verdict
+    assert with_late_verdicts([EPISODE, records[2]])[0].verdict == EPISODE.verdict
+    unjudged = replace(EPISODE, verdict=None)
+    assert with_late_verdicts([unjudged, records[2]])[0].verdict == records[2].verdict
+
+
+def test_sides_of_shadow_runs_are_no_verdicts():
+    """What was said of calls that nobody ran says nothing of the answer."""
+    view = replace(
+        EPISODE, episode_id="v", verdict=Verdict(passed=False), metadata={"view_of": "e"}
+    )
+    shadow = said("s", shadow_of="v")
+    of_view = said("t", of="v")
+    assert not is_late_verdict(view)
+    assert not is_late_verdict(shadow)
+    assert with_late_verdicts([EPISODE, view, shadow, of_view]) == (EPISODE,)
+
+
+def test_a_verdict_on_a_verdict_is_about_the_episode():
+    """It is followed to what it is about; a circle leads nowhere."""
+    (found,) = with_late_verdicts([EPISODE, said("1", passed=True), said("2", of="1")])
+    assert not found.verdict.passed
+    assert with_late_verdicts([said("1", of="2"), said("2", of="1"), EPISODE]) == (EPISODE,)
+
+
+CALL = ToolCall(call_id="1", name="search", arguments={"q": "tea"})
+OTHER = ToolCall(call_id="2", name="book", arguments={"seats": 2})
+WRONG = Evidence(kind="wrong_tool", message="search", tool="book", expected="search", actual="book")
+TRACE = RetrievalTrace(
+    query="tea",
+    shortlist=("search", "book"),
+    offered=("search",),
+    goals=(GoalTrace(intent="tea", ranked=("book", "search")),),
+    cards=("search",),
+)
+
+
+def episode(**changes):
+    """An episode that mentions both tools in every part that can."""
+    results = tuple(
+        ToolResult(call_id=one.call_id, name=one.name, status="ok", value=7, text="search")
+        for one in (CALL, OTHER)
+    )
+    turn = Turn(
+        message=AssistantMessage(text="I search.", tool_calls=(CALL, OTHER)),
+        results=results,
+        retrieval=TRACE,
+        searches=(TRACE,),
+        refine=RefineTrace(mode="adaptive", proposals=((CALL,),), chosen=0, converged=True),
+    )
+    about = Attribution(label="argument_mismatch", tool="search", parameter="q", call_id="1")
+    diagnosis = Diagnosis(
+        label="argument_mismatch",
+        turns=(
+            TurnDiagnosis(
+                turn=0,
+                label="argument_mismatch",
+                tool="search",
+                evidence=(WRONG,),
+                attributions=(about,),
+            ),
+        ),
+        recoveries=(
+            Recovery(turn=0, call_id="1", tool="search", kind="timeout", outcome="abandoned"),
+        ),
+    )
+    given = {
+        "episode_id": "e1",
+        "request": "Search for tea.",
+        "turns": (turn,),
+        "verdict": Verdict(passed=True, evidence=(WRONG,)),
+        "diagnosis": diagnosis,
+        "library_names": {"search": "search__2"},
+    }
+    return Episode(**(given | changes))
+
+
+def test_every_name_becomes_that_of_the_library():
+    """Calls, results, searches, verdict and diagnosis are renamed; texts and other tools are not."""
+    renamed = in_library_names(episode())
+    text = json.dumps(renamed.to_json())
+    assert (
+        text.count('"search"') == 4
+    )  # the texts of two results, and evidence's message, kept twice
+    was = json.dumps(episode(library_names={}).to_json())
+    spelled = was.replace('"search"', '"search__2"')
+    for word in ("text", "message"):
+        spelled = spelled.replace(f'"{word}": "search__2"', f'"{word}": "search"')
+    kept = json.loads(spelled) | {"format": 2}
+    assert json.loads(text) == kept
+
+
+def test_names_that_change_places_are_not_mixed_up():
+    """Each name is looked up once, so an exchange is an exchange."""
+    swapped = episode(library_names={"search": "book", "book": "search"})
+    assert [call.name for call in in_library_names(swapped).calls] == ["book", "search"]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda one: {use.tool for use in uses_of([one])},
+        lambda one: {
+            step.tool for path in trajectories_of([one]).trajectories for step in path.steps
+        },
+        lambda one: set(usage_of([one]).called),
+    ],
+    ids=["learning", "mining", "doctor"],
+)
+def test_readers_of_episodes_know_the_tool(named):
+    """Whoever counts or learns by tool finds the library's name, for both records of a tool."""
+    assert named(episode()) == {"search__2", "book"}
+    assert named(episode(library_names={})) == {"search", "book"}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections import Counter
 from dataclasses import replace
+from statistics import fmean
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -21,9 +24,10 @@ from agentkit.evaluation import (
     load_tasks,
     task_files,
 )
-from agentkit.evaluation.held_out import HeldOut
+from agentkit.evaluation.held_out import HeldOut, is_held_out_answer
 from agentkit.evaluation.task import import_catalogue, stratified
 from agentkit.evaluation.task_files import PUBLIC, load_benchmark
+from agentkit.evolution import Observations
 from agentkit.library import LibraryChange
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel
@@ -148,6 +152,36 @@ async def test_what_is_known_is_not_asked_again():
     assert reader.asked == 8
     again = await compare("tide", Library([TIDE], version=3), Library([BETTER], version=4))
     assert (reader.asked, len(again)) == (8, 4)
+
+
+def searched(*, seed_candidate, trainset, valset, adapter, **_):
+    """In place of ``gepa.optimize``: the texts as they are, and one rewrite."""
+    rewritten = {**seed_candidate, "summary": BETTER.description.summary}
+    runs = [adapter.evaluate(trainset, one) for one in (seed_candidate, rewritten)]
+    return SimpleNamespace(
+        val_aggregate_scores=[fmean(one.scores) for one in runs],
+        best_candidate=rewritten,
+        total_metric_calls=2 * len(valset),
+        candidates=runs,
+    )
+
+
+async def test_gepa_is_asked_the_tasks_that_do_not_decide(monkeypatch):
+    """Held-out tasks stay unseen, its answers teach nobody, and it proposes words."""
+    gepa = SimpleNamespace(optimize=searched, EvaluationBatch=SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "gepa", gepa)
+    library = Library([TIDE])
+    compare = held_out(Reader(), learned_from={"t0", "t1"})
+    optimizer = compare.optimizer(FunctionModel(str), "tide", library, attempts=9)
+    seen = Observations(library=library, tools=("tide",))
+    [proposal] = await optimizer.propose(seen)
+    assert proposal.candidate.description.summary == BETTER.description.summary
+    assert proposal.reason.startswith("mean score 1.000 against 0.000 on 2 cases")
+    kept = list(compare.store.select())
+    assert {one.metadata["task"] for one in kept} == {"t0", "t1"}
+    assert all(map(is_held_out_answer, kept))
+    with pytest.raises(UsageError, match="every task that offers 'tide' decides"):
+        held_out(Reader()).optimizer(FunctionModel(str), "tide", library, attempts=9)
 
 
 async def test_tasks_that_were_learned_from_meanwhile_are_left_out():

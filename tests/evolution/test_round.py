@@ -25,10 +25,12 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.round import evolve
 from agentkit.evolution.validation import ValidationPolicy, validate
+from agentkit.evolution.validation.semantic_judge import CRITERIA, ModelSemanticJudge
 from agentkit.library.chain import verify_chain
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import ChildReference, Effects, Specification
 from agentkit.tools.rules import Between, OneOf
@@ -126,6 +128,57 @@ async def test_a_verdict_that_came_later_teaches_the_next_round():
     feedback, evolution = (request.messages[-1].text for request in model.requests)
     assert "What was wrong" in feedback
     assert "What was wrong" not in evolution
+
+
+FINE = json.dumps({name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA})
+BETTER = '<description>{"tool": "loan", "summary": "What a loan costs each month."}</description>'
+
+
+async def test_a_round_says_who_looked_at_what_cost_and_what_came_of_it():
+    """Each proposer and the judge, with tokens, seconds, suggestions and new proposals."""
+    judge = ModelSemanticJudge(FunctionModel(lambda _: FINE, name="other"))
+    manager = ToolManager(open_store("memory:"), change_judge=judge)
+    manager.register([LOAN])
+    cost = Usage(requests=1, prompt_tokens=90, completion_tokens=10)
+    answer = ModelResponse(message=AssistantMessage(text=BETTER), usage=cost)
+    stream = FeedbackStream(FunctionModel(lambda _: answer, name="critic"))
+    for new in (1, 0):
+        outcome = await evolve(
+            manager, [EvidenceProposer(), stream], episodes=[refused(1), refused(2)]
+        )
+        evidence, feedback, judged_by = outcome.proposers
+        assert (evidence.proposer, evidence.suggestions, evidence.usage.requests) == (
+            "evidence",
+            1,
+            0,
+        )
+        assert (feedback.proposer, len(feedback.proposals)) == ("feedback:critic", new)
+        assert feedback.usage == cost  # of this round alone
+        assert feedback.seconds > 0
+        assert (judged_by.proposer, judged_by.usage.requests) == ("judge:other", new)
+        assert judged_by.proposals == feedback.proposals
+    told = json.loads(json.dumps(outcome.to_json()))["proposers"]
+    assert [one["proposer"] for one in told] == ["evidence", "feedback:critic", "judge:other"]
+
+
+async def test_what_waited_for_a_judge_is_judged_and_compared_in_one_round():
+    """A judge who comes later decides at once, and held-out tasks do the rest."""
+    store = open_store("memory:")
+    manager = ToolManager(store)
+    manager.register([LOAN])
+    stream = FeedbackStream(FunctionModel(lambda _: BETTER, name="critic"))
+    begun = await evolve(manager, [stream], episodes=[refused(1), refused(2)])
+    assert [one.record.awaits for one in begun.considered] == [("judge",)]
+
+    async def better(tool, control, candidate):
+        return [PairedScore(task=str(at), control=0, candidate=1) for at in range(12)]
+
+    judge = ModelSemanticJudge(FunctionModel(lambda _: FINE, name="other"))
+    later = ToolManager(store, change_judge=judge)
+    outcome = await evolve(later, [], episodes=[], compare=better)
+    assert [(one.before, one.record.state) for one in outcome.considered] == [
+        ("proposed", "active")
+    ]
 
 
 def in_canary(store):

@@ -351,6 +351,11 @@ async def test_a_turn_of_client_and_desk_is_ended_by_both(make_app, talk, store,
     assert partly.status_code == 200
     assert (waits["request"], [one["name"] for one in waits["calls"]]) == ("Wipe a", ["wipe"])
     assert (decided.status_code, decided.json()["content"]) == (200, "Done.")
+    async with talk(make_app(ScriptedModel([both]), client_approval=True)) as client:
+        message = await waiting(client, question)
+        told["tool_call_id"] = message["tool_calls"][1]["id"]
+        left_out = await client.post(CHAT, json=chat(question, message, told))
+    assert left_out.json()["error"]["code"] == "unanswered_tool_call"  # it may decide itself
 
 
 async def test_the_model_reads_why_not(app, talk, body, store):

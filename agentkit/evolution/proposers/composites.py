@@ -25,8 +25,8 @@ from agentkit.evolution.proposers.streams import Prompt
 from agentkit.evolution.trajectories import is_success
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.library import Library
-from agentkit.messages import AssistantMessage, SystemMessage, UserMessage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.messages import AssistantMessage, SystemMessage, Usage, UserMessage
+from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.retrieval.cards import first_sentence
 from agentkit.tools.definition import ToolDefinition
 
@@ -56,13 +56,18 @@ class CompositeStream:
     """
 
     def __init__(self, model: ChatModel) -> None:
-        self._model = model
+        self._model = MeteredModel(model)
         self._author = Prompt.shipped(_PROMPT).author(model)
 
     @property
     def name(self) -> str:
         """``composite``, with the model that is asked."""
         return f"composite:{self._model.name}"
+
+    @property
+    def usage(self) -> Usage:
+        """What asking the model has cost so far."""
+        return self._model.usage
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
         """Each function that the model writes, in the language or not.

@@ -22,8 +22,8 @@ from typing import Any, Generic, TypeVar
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.streams import PROPOSER_SETTINGS, Prompt
-from agentkit.messages import UserMessage
-from agentkit.models.base import ChatModel, ModelRequest
+from agentkit.messages import Usage, UserMessage
+from agentkit.models.base import ChatModel, MeteredModel, ModelRequest
 from agentkit.tools.definition import ToolDefinition
 
 Case = TypeVar("Case")
@@ -74,7 +74,7 @@ class GepaOptimizer(Generic[Case]):
     ) -> None:
         if not cases:
             raise UsageError("GepaOptimizer needs cases to try candidates on; got none")
-        self._model = model
+        self._model = MeteredModel(model)
         self._evaluate = evaluate
         self._cases = list(cases)
         self._held_out = list(held_out) or list(cases)
@@ -86,6 +86,11 @@ class GepaOptimizer(Generic[Case]):
         """``gepa``, with the model that reflects."""
         return f"gepa:{self._model.name}"
 
+    @property
+    def usage(self) -> Usage:
+        """What the model that reflects has cost so far."""
+        return self._model.usage
+
     async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """The best texts for the tool, where they are better than the present ones.
 
@@ -93,7 +98,7 @@ class GepaOptimizer(Generic[Case]):
             MissingExtraError: The package ``gepa`` is not installed.
             ModelError: The model could not answer.
         """
-        gepa = _gepa()
+        gepa = load_gepa()
         names = observations.tools or [one.tool for one in observations.profile.worst_tools(1)]
         name = next((one for one in names if one in observations.library), None)
         if name is None:
@@ -234,7 +239,12 @@ class _Silent:
         """Nothing: the result holds what matters."""
 
 
-def _gepa() -> ModuleType:
+def load_gepa() -> ModuleType:
+    """The package ``gepa``.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
     try:
         return import_module("gepa")
     except ImportError as error:

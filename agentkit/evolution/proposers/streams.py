@@ -30,8 +30,8 @@ from agentkit.evolution.proposers.blocks import (
 )
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.messages import JsonObject, SystemMessage, UserMessage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
+from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_to_json
 
@@ -222,7 +222,7 @@ class _ModelStream(ABC):
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
-        self._model = model
+        self._model = None if model is None else MeteredModel(model)
         self._prompt = prompt or Prompt.shipped(f"{self.stream}_v1")
         self._max_episodes = self.most_episodes if max_episodes is None else max_episodes
         self._min_episodes = self.least_episodes if min_episodes is None else min_episodes
@@ -233,6 +233,11 @@ class _ModelStream(ABC):
     def name(self) -> str:
         """The stream, with the model that is asked."""
         return self.stream if self._model is None else f"{self.stream}:{self._model.name}"
+
+    @property
+    def usage(self) -> Usage:
+        """What asking the model has cost so far."""
+        return Usage() if self._model is None else self._model.usage
 
     @abstractmethod
     def _told(self, episode: Episode, tool: str) -> Iterable[str]:

@@ -24,8 +24,8 @@ from agentkit.evolution.checker import Judgement
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author
-from agentkit.messages import JsonObject, SystemMessage, UserMessage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
+from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.models.prompted import mark_for
 from agentkit.tools.rules import rule_sentence
 
@@ -60,9 +60,24 @@ class ModelSemanticJudge:
     """
 
     def __init__(self, model: ChatModel, *, settings: ModelSettings = _SETTINGS) -> None:
-        self._model = model
+        self._model = MeteredModel(model)
         self._settings = settings
         self._prompt = shipped_prompt()
+
+    @property
+    def name(self) -> str:
+        """``judge``, with the model that is asked."""
+        return f"judge:{self._model.name}"
+
+    @property
+    def usage(self) -> Usage:
+        """What asking the model has cost so far."""
+        return self._model.usage
+
+    @property
+    def seconds(self) -> float:
+        """How long the model took so far."""
+        return self._model.seconds
 
     async def __call__(self, change: ProposedChange) -> Judgement:
         """What the model says.

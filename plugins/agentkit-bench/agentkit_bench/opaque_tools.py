@@ -29,6 +29,7 @@ from agentkit.evaluation.task_files import read_json_lines, validator_of
 from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evaluation.verifiers.verdicts import judged
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve
+from agentkit.evolution.checker import Judgement
 from agentkit.library import Author, Library, open_store
 from agentkit.messages import (
     AssistantMessage,
@@ -63,6 +64,9 @@ MODELS = ("gpt-5", "gpt-5-mini")
 
 UNKNOWN: JsonObject = {"type": "object", "additionalProperties": True}
 """The schema of parameters that nobody documented: a model may give any."""
+
+_PERSON = Author(kind="person", name="reviewer")
+_AGREES = Judgement(agrees=True, reason="", author=Author(kind="model", name="judge"))
 
 Half: TypeAlias = Literal[0, 1]
 """The first or the second question of each function."""
@@ -166,7 +170,7 @@ class OpaqueTools:
     async def learned(self, half: Half, *, later: bool = False) -> Learned:
         """The library after one round over the attempts at one question of each function.
 
-        Everything that passes the checks is accepted, as by a person who agrees with all of it.
+        Whatever passes the checks is accepted, as by a judge and a person who agree with all of it.
         No model is asked.
         """
         episodes = [*self.attempts(half), *(self.attempts(half, later=True) if later else ())]
@@ -174,9 +178,9 @@ class OpaqueTools:
         manager.register(self.definitions)
         begun = time.process_time()
         report = await evolve(manager, [EvidenceProposer()], episodes=episodes)
-        reviewer = Author(kind="person", name="reviewer")
         for outcome in report.waiting:
-            manager.approve(outcome.record.proposal_id, person=reviewer)
+            manager.judge(outcome.record.proposal_id, _AGREES)
+            manager.approve(outcome.record.proposal_id, person=_PERSON)
             while (await manager.advance_async(outcome.record.proposal_id))[0].has_moved:
                 continue
         seconds = time.process_time() - begun

@@ -1,16 +1,26 @@
-"""GSM8K and HumanEval as benchmarks, from upstream's files and from re-shaped ones."""
+"""Word problems and programming problems: read, asked, judged."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from agentkit.episodes import Episode
 from agentkit.errors import DatasetError
 from agentkit.evaluation import NumberAnswer
-from agentkit_bench import gsm8k_benchmark, humaneval_benchmark
+from agentkit.testing import primitive_library
+from agentkit_bench import (
+    gsm8k_benchmark,
+    gsm8k_episodes,
+    humaneval_benchmark,
+    load_gsm8k,
+    replay_solution,
+)
+from agentkit_bench.gsm8k import Calculation, WordProblem
 from agentkit_bench.python_tests import PythonTests
 
 SAMPLE = Path(__file__).parent / "sample_gsm8k" / "sample.jsonl"
@@ -94,3 +104,122 @@ def test_the_whole_of_gsm8k_loads(word_problems):
     categories = [task.category for task in word_problems.tasks]
     assert (categories.count("train"), categories.count("test")) == (7473, 1319)
     assert word_problems.left_out == ()
+
+
+GSM8K = Path(__file__).parent / "sample_gsm8k" / "sample.jsonl"
+LIBRARY = primitive_library()
+
+
+@pytest.fixture
+def sample():
+    """The sample, loaded."""
+    return load_gsm8k(GSM8K)
+
+
+def calls_of(replay):
+    """Each call as text, with its result."""
+    return [
+        f"{call.name}({', '.join(map(str, call.arguments.values()))}) = {result.value}"
+        for call, result in zip(replay.calls, replay.results, strict=True)
+    ]
+
+
+def test_calculations_are_read_in_order(sample):
+    """A problem keeps its question, its calculations as written, and its answer."""
+    problem = sample[1]
+    assert problem.problem_id == "sample:2"
+    assert problem.question.startswith("A ferry")
+    assert [str(calculation) for calculation in problem.calculations] == [
+        "<<20*12.50=250.00>>",
+        "<<1100*2=2200>>",
+        "<<250+2200=2450>>",
+    ]
+    assert problem.answer == "2,450"
+
+
+def test_each_operator_is_a_call_and_a_stated_number_a_result(sample):
+    """Brackets nest calls; a later operand that was stated before is what came out then."""
+    assert calls_of(replay_solution(sample[2], LIBRARY)) == [
+        "div(20, 100) = 0.2",
+        "add(2, 2) = 4",
+        "mul(4, 3) = 12",
+        "add(3, 12) = 15",
+        "add(1, 0.2) = 1.2",
+        "mul(15, 1.2) = 18.0",
+    ]
+    replay = replay_solution(sample[3], LIBRARY)
+    assert calls_of(replay)[-2:] == ["add(8, 8) = 16", "mul(16, 2) = 32"]
+    steps = ("0.1+0.2", "0.3"), ("0.3*10", "3")
+    calculations = tuple(Calculation(expression=one, stated=stated) for one, stated in steps)
+    problem = WordProblem(problem_id="x", question="?", calculations=calculations, answer="3")
+    assert replay_solution(problem, LIBRARY).calls[1].arguments["a"] == 0.1 + 0.2 != 0.3
+
+
+def test_each_way_to_fail_has_its_outcome(sample):
+    """What tools alone can not reproduce is told apart, with the place and the reason."""
+    replays = [replay_solution(problem, LIBRARY) for problem in sample]
+    assert [(replay.outcome, replay.detail) for replay in replays[4:8]] == [
+        ("no_calculation", "the solution is in words alone"),
+        ("incomplete", "the last result is 320, the answer 300"),
+        ("disagrees", "<<7*8=54>>: the tools give 56"),
+        (
+            "tool_failed",
+            "<<5/0=0>>: 5 cannot be divided by zero; give another b, or leave the step out",
+        ),
+    ]
+    unreadable = [replay.detail for replay in replays[8:] if replay.outcome == "unreadable"]
+    assert [detail.split(": ")[0] for detail in unreadable] == [
+        "<<3**2=9>>",
+        "<<5 bags*2=10>>",
+        "<<3/2=one and a half>>",
+    ]
+    assert "no tool stands for" in unreadable[0]
+
+
+def test_reproduced_solutions_become_episodes(sample):
+    """An episode has one call a turn, then the answer; it passed, and it survives JSON."""
+    episodes = list(gsm8k_episodes(sample, LIBRARY))
+    assert [episode.episode_id for episode in episodes] == [
+        f"gsm8k:sample:{number}" for number in (1, 2, 3, 4)
+    ]
+    first = episodes[0]
+    assert [len(turn.message.tool_calls) for turn in first.turns] == [1, 1, 1, 0]
+    assert [result.value for result in first.results] == [90, 30.0, 60.0]
+    assert first.output == first.turns[-1].message.text == "60"
+    assert first.verdict.passed is True
+    assert first.library_digest == LIBRARY.digest
+    assert Episode.from_json(json.loads(json.dumps(first.to_json()))) == first
+
+
+@pytest.mark.parametrize(
+    ("line", "symptom"),
+    [
+        ('{"question": "Why?"}', "line 2: .*answer"),
+        ('{"question": "Why?", "answer": "Because."}', "line 2: .*####"),
+        ('{"question": "Why?", "answer": "So.\\n#### many"}', "line 2: .*many"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, line, symptom):
+    """The message names the file, the line and what is wrong there."""
+    path = tmp_path / "other.jsonl"
+    path.write_text(f"{SAMPLE.read_text().splitlines()[0]}\n{line}\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=symptom) as caught:
+        load_gsm8k(path)
+    assert "other.jsonl" in str(caught.value)
+
+
+@pytest.mark.corpora
+def test_most_of_the_corpus_is_reproduced(corpus, tmp_path):
+    """Every calculation of the test split holds; only steps done in words are out of reach."""
+    path = tmp_path / "test.jsonl"
+    with gzip.open(corpus("gsm8k") / "problems.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["category"] == "test"]
+    records = [{"question": row["query"], "answer": row["solution"]} for row in rows]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    replays = [replay_solution(problem, LIBRARY) for problem in load_gsm8k(path)]
+    assert Counter(replay.outcome for replay in replays) == {
+        "reproduced": 1202,
+        "incomplete": 86,
+        "no_calculation": 31,
+    }
+    assert sum(len(replay.calls) for replay in replays) == 4856

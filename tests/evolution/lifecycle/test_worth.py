@@ -163,7 +163,28 @@ def test_a_canary_is_held_against_its_own_control():
     found = worth_of(name, manager.ledger, manager.revision, lived)
     assert (found.against, found.control, found.control_wrong) == ("canary", 40, 10)
     few = worth_of(name, manager.ledger, manager.revision, lived, rules=GateConfig(min_sessions=41))
+    enough = GateConfig(min_sessions=40)
+    found = worth_of(name, manager.ledger, manager.revision, lived, rules=enough)
+    assert found.against == "canary"
     assert (few.against, few.control, few.control_wrong) == ("before", 90, 60)
+
+
+def test_a_change_that_ran_in_shadow_is_held_against_the_traffic_beside_it():
+    """What was served meanwhile holds none of the episodes that the change was made from."""
+    manager = ToolManager(open_store("memory:"), lifecycle=LifecyclePolicy(shadow=True))
+    manager.register([LOAN])
+    name = suggested(manager, TERMS).proposal_id
+    manager.advance_until(name, "shadow")
+    begun = manager.ledger.proposals[name].events[-1].at
+    manager.assess(name, [GateReport(gate="shadow", decision="pass", reason="better")])
+    manager.advance_until(name)
+    assert manager.ledger.proposals[name].state == "active"
+    beside = [replace(one, started_at=begun) for one in traffic(1, 10, 30, start=100)]
+    held_out = [replace(one, started_at=begun) for one in traffic(0, 9, 0)]
+    lived = [*traffic(1, 50, 0), *beside, *held_out, *traffic(2, 1, 49)]
+    found = worth_of(name, manager.ledger, manager.revision, lived)
+    assert (found.against, found.control, found.control_wrong) == ("shadow", 40, 10)
+    assert "10 of 40 while it ran in shadow" in str(found)
 
 
 def test_a_later_change_of_something_else_ends_nothing(manager):
@@ -252,6 +273,47 @@ def test_removals_that_are_wrong_keep_the_level_of_the_gates(before, after):
         later = [chance.random() < after for _ in range(500)]
         wrong += has_stopped_helping(control, later, GateConfig())
     assert wrong / runs <= GateConfig().alpha
+
+
+def test_a_later_change_of_something_else_stays(manager):
+    """What is taken back is the change that stopped, merged into what the tool is by now."""
+    promoted(manager, TERMS)
+    least = Between(parameter="euro", minimum=1)
+    promoted(manager, TERMS, least)
+    lived = [*traffic(1, 30, 70), *traffic(2, 4, 86), *traffic(3, 80, 20)]
+    outcome = asyncio.run(evolve(manager, [WorthProposer(manager)], episodes=lived))
+    [one] = outcome.considered
+    manager.approve(one.record.proposal_id, person=ADA)
+    manager.advance_until(one.record.proposal_id)
+    assert manager.library["loan"].definition.specification.rules == (least,)
+
+
+def test_only_new_failures_are_a_reason_to_look(manager):
+    """A round that brings no new wrong call reads no traffic; the next one reads all of it."""
+    promoted(manager, TERMS)
+    lived = (*traffic(1, 30, 70), *traffic(2, 90, 10))
+    asked = []
+
+    def all_of_it(tool):
+        asked.append(tool)
+        return lived
+
+    def found(seen, fresh):
+        told = Observations(library=manager.library, episodes=seen, fresh=frozenset(fresh))
+        return asyncio.run(WorthProposer(manager, traffic=all_of_it).propose(told))
+
+    assert found(lived, [lived[-1].episode_id]) == []
+    assert asked == []
+    assert len(found(lived[150:], [lived[150].episode_id])) == 1
+    assert asked == ["loan"]
+
+
+def test_a_change_that_lost_all_it_won_is_found_by_its_own_earlier_traffic():
+    """Against the control alone nothing could be told."""
+    control, good = [True] * 40 + [False] * 60, [False] * 100
+    as_before = ([True] * 9 + [False] * 11) * 12
+    assert has_stopped_helping(control, [*good, *as_before], GateConfig())
+    assert not has_stopped_helping(control, as_before, GateConfig())
 
 
 def test_what_lost_half_of_its_gain_still_helps(manager):

@@ -1,26 +1,46 @@
-"""The learning interface: chosen by failures, shown in training, gone at evaluation."""
+"""The learning interface: cues and feedback, chosen by failures, shown in training, gone at evaluation."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import json
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Episode, Library
+from agentkit import Agent, Episode, Library, ToolDefinition, tool
 from agentkit.diagnosis import FailureProfile
 from agentkit.diagnosis.labels import NOT_FAILURES
+from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Diagnosis, FailureLabel, Turn, TurnDiagnosis
 from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings, ExactCalls, GoldCall
-from agentkit.messages import AssistantMessage
+from agentkit.messages import (
+    AssistantMessage,
+    FailureKind,
+    ToolCall,
+    ToolFailure,
+    ToolMessage,
+    UserMessage,
+)
+from agentkit.models.base import ModelRequest, ModelSettings
+from agentkit.testing import ScriptedModel
+from agentkit.tools.rules import OneOf
+from agentkit.tools.schema import detach_descriptions
+from agentkit.tools.validation import ArgumentValidator
 from agentkit_training import PolicyModel, collect, tiny_policy
 from agentkit_training.interface import (
     GUIDELINES,
+    MOST_VALUES,
+    FeedbackModel,
     LearningInterface,
+    call_form,
     collect_through,
+    cued,
     prevalent_labels,
+    recovery_hint,
 )
 
 ALL = get_args(FailureLabel)
@@ -190,3 +210,238 @@ def test_guidelines_that_do_not_wait_still_follow_the_profile(counts, shown):
     interface = LearningInterface(guidelines="always").updated(profile_of(counts))
     assert interface.instructions().count("\n- ") == shown
     assert interface.has_guidelines == interface.helps == bool(shown)
+
+
+TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=30)
+FAILURES = st.builds(
+    ToolFailure,
+    kind=st.sampled_from(get_args(FailureKind)),
+    rule=TEXTS,
+    schema_excerpt=st.none() | st.just({"enum": ["kg", "lb"]}),
+    nearest=st.sampled_from([(), ("weigh",)]),
+    retryable=st.booleans(),
+)
+
+
+class Scripted(ScriptedModel):
+    """A scripted model that answers many runs, as a policy does."""
+
+    def expect(self, runs):
+        """It answers each request at once."""
+
+    def forget(self):
+        """It keeps nothing."""
+
+
+@tool
+def weigh(item: str, unit: str = "kg") -> float:
+    """Weigh an item.
+
+    Args:
+        item: What to weigh.
+        unit: In which unit.
+    """
+    if item == "air":
+        raise ValueError("air can not be weighed")
+    if item == "gold":
+        return {"error": "the vault is locked"}
+    return 1.0
+
+
+KNOWN = {"weigh": weigh.definition}
+
+
+def told(failure):
+    return ToolMessage(call_id="1", name="weigh", text=describe_failure("weigh", failure))
+
+
+@given(FAILURES)
+def test_help_is_made_of_the_definition_alone(failure):
+    """Whatever failed, the help says how the tool is called and nothing of this call."""
+    hint = recovery_hint(told(failure), KNOWN)
+    form = "weigh(item: string, unit?: string)"
+    assert hint in {
+        "",
+        f"It is called as {form}. Change what the error is about and keep the rest.",
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", ["tool_failed", "denied", "limit_exceeded", "unserialisable_result"]
+)
+def test_what_must_not_be_repeated_is_not_helped(kind):
+    """Where the runtime says to go on without the call, nothing tells how to call."""
+    failure = ToolFailure(kind=kind, rule="No.")
+    assert recovery_hint(told(failure), KNOWN) == ""
+
+
+def test_an_unknown_tool_is_answered_with_those_there_are():
+    """A call of a tool that is not there lists the offered ones, not too many."""
+    message = ToolMessage(
+        call_id="1",
+        name="way",
+        text=describe_failure("way", ToolFailure(kind="unknown_tool", rule="No.")),
+    )
+    many = {f"tool_{at}": weigh.definition for at in range(14)}
+    assert recovery_hint(message, KNOWN).startswith("Offered are weigh. ")
+    assert "tool_11 and 2 more." in recovery_hint(message, many)
+
+
+def calling(**arguments):
+    return ToolCall(call_id="1", name="weigh", arguments=arguments)
+
+
+def run(item, *, helped=False):
+    """The messages that a model reads after a call, and the episode."""
+    inner = Scripted([[calling(item=item)], "Done."])
+    model = FeedbackModel(inner) if helped else inner
+    episode = Agent(model, tools=[weigh]).run_sync("Weigh it.").episode
+    (message,) = [one for one in inner.requests[-1].messages if isinstance(one, ToolMessage)]
+    return message.text, episode
+
+
+@pytest.mark.parametrize("item", ["air", "gold", "tea"])
+def test_only_what_the_model_reads_is_changed(item):
+    """Results and failures are recorded as without feedback, so verdicts can not differ."""
+    plain, before = run(item)
+    helped, after = run(item, helped=True)
+    assert before.results[0].text == after.results[0].text == plain
+    assert before.results[0].failure == after.results[0].failure
+    assert helped.startswith(plain)
+    assert (helped == plain) == (item == "tea")
+
+
+def test_an_error_that_a_tool_returns_is_helped():
+    """The runtime says nothing about such a result; training says how to go on."""
+    helped, _ = run("gold", helped=True)
+    assert "about the state that the call met" in helped
+
+
+def test_help_is_refused_at_evaluation():
+    """At temperature 0 a model with help does not answer."""
+    request = ModelRequest(
+        messages=(UserMessage(text="Hi."), AssistantMessage(text="Hi.")),
+        settings=ModelSettings(temperature=0),
+    )
+    with pytest.raises(UsageError, match="temperature 0 evaluates"):
+        asyncio.run(FeedbackModel(Scripted(["No."])).complete(request))
+
+
+def test_a_form_names_each_parameter_of_the_schema():
+    """The form of a call is the schema's names, types and what is required."""
+    assert call_form(weigh.definition) == "weigh(item: string, unit?: string)"
+    assert Library([weigh])["weigh"].definition == weigh.definition
+
+
+NAMES = st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=5)
+VALUES = st.lists(st.text(max_size=6) | st.integers() | st.booleans(), min_size=1, max_size=4) | (
+    st.just(list(range(MOST_VALUES + 1)))
+)
+WORDS = st.text(max_size=12)
+LEAVES = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "boolean", ["string", "null"]]),
+        "enum": VALUES,
+        "description": WORDS,
+    },
+)
+
+
+def objects(parts):
+    """Schemas of objects over ``parts``, of which some are required."""
+    return st.dictionaries(NAMES, parts, max_size=4).flatmap(
+        lambda properties: st.fixed_dictionaries(
+            {
+                "type": st.just("object"),
+                "properties": st.just(properties),
+                "required": st.lists(st.sampled_from(sorted(properties)), unique=True)
+                if properties
+                else st.just([]),
+            },
+            optional={"description": WORDS},
+        )
+    )
+
+
+def arrays(parts):
+    return st.fixed_dictionaries({"type": st.just("array"), "items": parts})
+
+
+PARTS = st.recursive(LEAVES, lambda parts: objects(parts) | arrays(parts), max_leaves=4)
+TOOLS = objects(PARTS).map(lambda schema: ToolDefinition.from_schema("tool", "A tool.", schema))
+
+
+def part_at(definition, path):
+    """The schema of a parameter, and whether it is required, by walking down its path."""
+    part, is_required = definition.signature.parameters, False
+    for step in path.split("."):
+        name, *items = step.split("[]")
+        is_required = name in part.get("required", ()) and not items
+        part = part["properties"][name]
+        for _ in items:
+            part = part["items"]
+    return part, is_required
+
+
+def added(definition):
+    """The cue behind each text that has one."""
+    before, after = definition.description.parameters, cued(definition).description.parameters
+    for path, text in after.items():
+        old = before.get(path, "")
+        assert text.startswith(old)
+        if text != old:
+            cue = text[len(old) :].strip()
+            assert cue[0] == "["
+            assert cue[-1] == "]"
+            yield path, cue[1:-1]
+
+
+@settings(max_examples=50)
+@given(TOOLS)
+def test_a_cue_states_nothing_that_the_schema_does_not(definition):
+    """Required and allowed values in a cue are those of the parameter's own schema."""
+    for path, cue in added(definition):
+        part, is_required = part_at(definition, path)
+        wanted = ["required"] if is_required else []
+        if len(part.get("enum", ())) in range(1, MOST_VALUES + 1):
+            values = (json.dumps(one, ensure_ascii=False) for one in part["enum"])
+            wanted.append(f"one of {', '.join(values)}")
+        assert cue == "; ".join(wanted)
+
+
+@settings(max_examples=50)
+@given(TOOLS)
+def test_only_texts_of_parameters_change(definition):
+    """The contract, the conditions, the summary and the schema without words stay as they are."""
+    shown = cued(definition)
+    assert shown.signature is definition.signature
+    assert shown.specification is definition.specification
+    assert (shown.name, shown.text, shown.examples) == (
+        definition.name,
+        definition.text,
+        definition.examples,
+    )
+    bare, _ = detach_descriptions(definition.parameters_schema)
+    assert detach_descriptions(shown.parameters_schema)[0] == bare
+
+
+@settings(max_examples=50)
+@given(TOOLS, st.dictionaries(NAMES, st.text(max_size=3) | st.integers(), max_size=4))
+def test_calls_are_validated_as_before(definition, arguments):
+    """The same calls are refused for the same reasons; the schema that is quoted has its words."""
+    before, after = (
+        [(one.path, one.rule, one.keyword) for one in ArgumentValidator(shown).check(arguments)]
+        for shown in (definition, cued(definition))
+    )
+    assert before == after
+
+
+def test_what_a_rule_narrowed_is_in_the_cue():
+    """Learned rules narrow the schema that a model reads, and the cue says what it reads."""
+    schema = {"properties": {"periods": {"type": "integer"}}, "required": ["periods"]}
+    loan = ToolDefinition.from_schema("loan", "A loan.", schema)
+    rules = (OneOf(parameter="periods", values=(36, 48, 60)),)
+    specification = dataclasses.replace(loan.specification, rules=rules)
+    ruled = dataclasses.replace(loan, specification=specification)
+    assert cued(ruled).description.parameters["periods"] == "[required; one of 36, 48, 60]"
