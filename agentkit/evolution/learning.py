@@ -142,8 +142,8 @@ _ORDERS_CALL = (
 )
 
 
-def calls_another(value: Any, names: AbstractSet[str]) -> bool:
-    """Whether a text in JSON data calls one of these tools.
+def calls_another(value: Any, names: AbstractSet[str], own: str = "") -> bool:
+    """Whether a text in JSON data calls one of these tools, other than the ``own`` one.
 
     A name that is an ordinary word counts where it is marked as a name, or a call is ordered.
 
@@ -152,7 +152,7 @@ def calls_another(value: Any, names: AbstractSet[str]) -> bool:
         [True, True, False]
     """
     for text in filter(lambda part: isinstance(part, str), _parts(value)):
-        for name in names & set(_WRITTEN_NAME.findall(text)):
+        for name in names & set(_WRITTEN_NAME.findall(text)) - {own}:
             written = re.escape(name)
             called = rf"{_ORDERS_CALL}{written}(?!\w)|[`{{(\[]\s?{written}(?!\w)|(?<!\w){written}\("
             if not name.isalpha() or re.search(called, text, re.IGNORECASE):
@@ -346,18 +346,18 @@ def lessons_of(
     added: dict[str, tuple[Example, ...]] = {}
     skipped: Counter[SkipReason] = Counter()
     taught: set[str] = set()
+    names = frozenset(library.tools)
     for name, own in by_tool.items():
         tool = library.get(name)
         if tool is None:
             skipped["unknown_tool"] += len(own)
             continue
-        others = library.tools.keys() - {name}
-        told = [use for use in own if not calls_another(use.query, others)]
+        told = [use for use in own if not calls_another(use.query, names, name)]
         if left := len(own) - len(told):
             skipped["suspicious"] += left
         chosen = _chosen(told, tool.definition, learned_from(name), skipped)
         if chosen:
-            added[name] = tuple(_example(use, others) for use in chosen)
+            added[name] = tuple(_example(use, names) for use in chosen)
             examples = (*tool.definition.examples, *added[name])
             grown.append(replace(tool.definition, examples=examples))
             taught.update(use.episode_id for use in chosen)
@@ -371,7 +371,7 @@ def lessons_of(
     return tuple(grown), report
 
 
-def _example(use: Use, others: AbstractSet[str]) -> Example:
+def _example(use: Use, names: AbstractSet[str]) -> Example:
     """The words with the arguments that may be kept; what came back is not a part of it."""
     kept = {
         name: value
@@ -379,7 +379,7 @@ def _example(use: Use, others: AbstractSet[str]) -> Example:
         if _is_short(value)
         and private_part({name: value}) is None
         and suspicious_part({name: value}) is None
-        and not calls_another(value, others)
+        and not calls_another(value, names, use.tool)
     }
     return Example(arguments=kept, query=use.query, is_whole=False)
 

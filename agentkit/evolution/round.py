@@ -240,6 +240,10 @@ async def evolve(
     served = [one for one in seen if PROBE_OF not in one.metadata]
     profile.observe_all(served)
     fresh = None if reading is None else reading.fresh
+    counted = profile
+    if fresh is not None:
+        counted = FailureProfile(half_life_days=None)
+        counted.observe_all(_among(fresh, served))
     passed_over: list[PassedOver] = [*_unknown_tools(_among(fresh, seen), before)]
     observations = Observations(
         library=before,
@@ -257,7 +261,7 @@ async def evolve(
     runs = [await _asked(manager, proposer, observations, silent) for proposer in proposers]
     learned = None
     if learning:
-        learned = manager.learn(served, passed=_has_passed_by_verifier)
+        learned = manager.learn(_with_begun(fresh, served), passed=_has_passed_by_verifier)
     if mining is not None:
         recent = None if reading is None else reading.recent
         await submit_mined(manager, _among(recent, served), mining)
@@ -284,7 +288,7 @@ async def evolve(
         before=before.version,
         after=manager.refresh().version,
         looked_at=replace(
-            _looked_at(_among(fresh, served), profile),
+            _looked_at(_among(fresh, served), counted),
             imported=_imported(_among(fresh, given)),
             earlier=0 if fresh is None else sum(one.episode_id not in fresh for one in served),
         ),
@@ -301,6 +305,18 @@ async def evolve(
 def _among(ids: frozenset[str] | None, episodes: Sequence[Episode]) -> Sequence[Episode]:
     """The episodes of these ids; all where there are none to choose by."""
     return episodes if ids is None else [one for one in episodes if one.episode_id in ids]
+
+
+def _with_begun(ids: frozenset[str] | None, episodes: Sequence[Episode]) -> Sequence[Episode]:
+    """The episodes of these ids, with those that they go on with; all where there are no ids."""
+    found = {one.episode_id: one for one in _among(ids, episodes)}
+    named = {one.episode_id: one for one in episodes} if ids is not None else {}
+    for one in tuple(found.values()):
+        begun: Episode | None = one
+        while begun is not None and begun.resumes and begun.resumes not in found:
+            if (begun := named.get(begun.resumes)) is not None:
+                found[begun.episode_id] = begun
+    return tuple(found.values())
 
 
 def _by_tool(

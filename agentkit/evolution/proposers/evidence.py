@@ -272,7 +272,12 @@ class _Agreed:
 
 def stated_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     """What the tool says itself about its arguments, as far as calls bear it out."""
-    claims = [claim for call in seen.record.refused for claim in _claimed(call, call.refusal, seen)]
+    trials: dict[str, RuleBacktest | None] = {}  # many refusals state the same
+    claims = [
+        claim
+        for call in seen.record.refused
+        for claim in _claimed(call, call.refusal, seen, trials)
+    ]
     stated = list(_agreed(claims, seen, basis="The tool says so when it refuses a call"))
     yield from stated
     told = {parameter_of_rule(lesson.rule) for lesson in stated}
@@ -281,7 +286,10 @@ def stated_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
 
 
 def _claimed(
-    call: ObservedCall, failure: ToolFailure | None, seen: ToolEvidence
+    call: ObservedCall,
+    failure: ToolFailure | None,
+    seen: ToolEvidence,
+    trials: dict[str, RuleBacktest | None],
 ) -> Iterator[_Claim]:
     """The rules that one refusal states and that the refused call breaks."""
     if failure is None or failure.kind == "contract_violated":
@@ -291,11 +299,20 @@ def _claimed(
         broken = [
             rule
             for rule in _possible(statement, call, failure, seen)
-            if is_sound(rule, definition, seen.library)
-            and RuleBacktest(rule, definition).refuses(call)
+            if (trial := _trial(rule, seen, trials)) is not None and trial.refuses(call)
         ]
         if (chosen := _meant(broken, statement, call, failure, definition)) is not None:
             yield _Claim(rule=chosen, call=call, statement=statement)
+
+
+def _trial(
+    rule: Rule, seen: ToolEvidence, known: dict[str, RuleBacktest | None]
+) -> RuleBacktest | None:
+    """The backtest of a rule; None where the rule does not fit its tool."""
+    if (key := repr(rule)) not in known:
+        is_fit = is_sound(rule, seen.definition, seen.library)
+        known[key] = RuleBacktest(rule, seen.definition) if is_fit else None
+    return known[key]
 
 
 def _possible(
