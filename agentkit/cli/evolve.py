@@ -115,7 +115,7 @@ class RoundOptions:
 
     source: Annotated[str | None, option("--episodes")] = None
     own: bool = False
-    every: Annotated[bool, option("--all")] = False
+    every: Annotated[bool, option("--full")] = False
     run: str | None = None
     tool: tuple[str, ...] = ()
     explore: tuple[str, ...] = ()
@@ -534,7 +534,7 @@ def _next_commands(outcome: EvolutionReport) -> list[str]:
 def _why_nothing(seen: LookedAt) -> str:
     """Why a round found nothing at all."""
     if not seen.episodes and seen.earlier:
-        return "nothing is new since the last round; --all reads every episode again"
+        return "nothing is new since the last round; --full reads every episode again"
     if not seen.episodes:
         every = "were imported" if seen.imported else "answer tasks that decide"
         return f"nothing is left to learn from: all episodes {every}"

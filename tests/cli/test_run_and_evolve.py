@@ -404,7 +404,7 @@ def open_model(name):
 
 @pytest.mark.usefixtures("failed")
 def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json, plug_in):
-    """A round that failed counts as none; ``--all`` reads everything, and changes nothing."""
+    """A round that failed counts as none; ``--full`` reads everything, and changes nothing."""
     plug_in("agentkit_far", FAR, "[agentkit.models]\nfar = agentkit_far:open_model\n")
     broken = invoke("evolve", "--only", "feedback", "--feedback-model", "far:away")
     assert "could not be asked" in broken.stdout
@@ -415,7 +415,7 @@ def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json, plug_in):
     again = invoke("evolve")
     assert "looked at 0 episodes, 0 judged, 0 went wrong; read 3 of earlier rounds" in again.stderr
     assert "passed the checks, waiting" in again.stdout  # what waits is looked at in each round
-    whole = as_json("evolve", "--all")
+    whole = as_json("evolve", "--full")
     assert (whole["looked_at"]["episodes"], whole["looked_at"]["earlier"]) == (3, 0)
     assert len(ledger().proposals) == 1
 
