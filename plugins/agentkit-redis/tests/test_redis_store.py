@@ -148,7 +148,7 @@ def test_what_is_damaged_is_not_loaded(library_url, open_redis, raw, key):
     name = getattr(keys, key)
     client.hset(name, min(client.hkeys(name)), "{")
     fresh = open_redis(library_url)
-    with pytest.raises(StoreFormatError, match="[Rr]estore a backup"):
+    with pytest.raises(StoreFormatError, match=r"[Rr]estore a backup"):
         fresh.load(1) if key == "versions" else fresh.load()
 
 
