@@ -223,8 +223,7 @@ def evolution_round(
     if outcome.unknown_tools and not outcome.has_learned:
         raise Failure(
             f"the library does not know {', '.join(map(repr, outcome.unknown_tools))}, so nothing "
-            f"was learned; "
-            f"give their code: {_NEXT}"
+            f"was learned; give their code: {_NEXT}"
         )
 
 

@@ -361,26 +361,14 @@ def test_what_has_no_schema_is_a_problem_with_its_place(
 
 
 @tool
-def add_composite(a: float, b: float) -> float:
-    """A sum."""
-    return a + b
-
-
-@tool(name="times")
-def multiply_composite(a: float, b: float) -> float:
-    """A product."""
-    return a * b
-
-
-@tool
 def divide(a: float, b: float) -> float:
     """A quotient."""
     return a / b
 
 
-plus = add_composite
+plus = add
 shop = types.ModuleType("shop")
-shop.total = add_composite  # type: ignore[attr-defined]  # a module made for this test
+shop.total = add  # type: ignore[attr-defined]  # a module made for this test
 
 
 @composite
@@ -394,7 +382,7 @@ def twice(x: float, y: float = 1.0) -> float:
     >>> twice(2, y=0)
     4
     """
-    return plus(multiply_composite(x, 2), y)
+    return plus(multiply(x, 2), y)
 
 
 def test_the_decorator_and_the_text_agree() -> None:
@@ -412,7 +400,7 @@ def twice(x: float, y: float = 1.0) -> float:
     """
     return plus(multiply(x, 2), y)
 '''
-    composed = compose(text, {"plus": add_composite, "multiply": multiply_composite})
+    composed = compose(text, {"plus": add, "multiply": multiply})
     assert composed == twice.definition
     assert composed.digest == twice.definition.digest
 
@@ -451,7 +439,7 @@ class Toolbox:
     @composite
     def above(a: float) -> float:
         """Decorators above ours come later."""
-        return add_composite(a, 1)
+        return add(a, 1)
 
     @composite
     @staticmethod
@@ -490,7 +478,7 @@ def test_problems_have_lines_of_the_file() -> None:
         @composite(pre=["a >"])
         def bad(a: bytes) -> float:
             """It is wrong in several ways."""
-            return add_composite(a, 1)
+            return add(a, 1)
 
     here = Path(__file__).read_text(encoding="utf-8").splitlines()
     problems = caught.value.problems
@@ -513,6 +501,6 @@ def test_other_decorators_below_are_refused() -> None:
         @shouting
         def loud(a: float) -> float:
             """Loud."""
-            return add_composite(a, 1)
+            return add(a, 1)
 
     assert [problem.code for problem in caught.value.problems] == ["decorator"]

@@ -187,6 +187,12 @@ def is_constant(
     return _differ(silent, word="".join(map(str, numbers_of(rule))))
 
 
+def _has_number(written: str, numbers: Iterable[float]) -> bool:
+    """Whether a number is among others, whatever its sign."""
+    meant = {abs(number) for number in numbers_in(written)}
+    return any(abs(number) in meant for number in numbers)
+
+
 def _parts(rule: Rule) -> Iterator[Any]:
     """The numbers of a rule, and the words of its pattern."""
     yield from numbers_of(rule)
@@ -240,8 +246,7 @@ class _Given:
         """Whether a value, or a word of it, stands in the arguments or in the request."""
         text = str(part)
         if _NUMBER.fullmatch(text.strip("+-")):
-            meant = {abs(number) for number in numbers_in(text)}
-            return self.has_number(text) or any(abs(number) in meant for number in self.made)
+            return _has_number(text, self.numbers) or _has_number(text, self.made)
         bare = _bare(text)
         if not bare:
             return text in " ".join(self.texts) or text in self.call.request
@@ -260,8 +265,7 @@ class _Given:
 
     def has_number(self, written: str) -> bool:
         """Whether a number stands in the arguments or in the request, whatever its sign."""
-        meant = {abs(number) for number in numbers_in(written)}
-        return any(abs(number) in meant for number in self.numbers)
+        return _has_number(written, self.numbers)
 
     def _says_word(self, word: str) -> bool:
         if word.isdecimal():

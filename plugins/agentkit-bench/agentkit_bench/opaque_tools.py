@@ -142,7 +142,7 @@ class OpaqueTools:
                 category="executable_simple",
                 request=one.request,
                 offered=(self.names[one.function],),
-                expects=(RecordedCall(**self._expected(one)),),
+                expects=(self._expected(one),),
             )
             for one in self.questions
             if one.half == half
@@ -225,17 +225,18 @@ class OpaqueTools:
             row["parameters"] or UNKNOWN,
         )
 
-    def _expected(self, question: Question) -> dict[str, Any]:
+    def _expected(self, question: Question) -> RecordedCall:
         name = self.names[question.function]
-        return {
-            "gold": GoldCall(name=name, arguments=question.gold),
-            "original": self._original[name],
-            "alike": frozenset(
-                call
-                for call, result in self._recorded
-                if call.name == name and [result] == question.result
-            ),
-        }
+        alike = (
+            call
+            for call, result in self._recorded
+            if call.name == name and [result] == question.result
+        )
+        return RecordedCall(
+            gold=GoldCall(name=name, arguments=question.gold),
+            original=self._original[name],
+            alike=frozenset(alike),
+        )
 
     def _recorded_results(self) -> list[tuple[CanonicalCall, Any]]:
         """The recorded calls that can be read, with what they returned."""

@@ -37,7 +37,7 @@ SUMMARY = "summary"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Worth:
+class BeforeAndAfter:
     """How calls of a tool went before and after a change was promoted.
 
     Attributes:
@@ -135,7 +135,7 @@ def _compared(query: Mapping[str, str], revisions: Sequence[ToolRevision]) -> di
     }
 
 
-def _worth(asked: Asked, name: str) -> Iterator[Worth]:
+def _worth(asked: Asked, name: str) -> Iterator[BeforeAndAfter]:
     """What came of each promoted change of a tool, the newest first."""
     manager, health = asked.studio.manager, asked.studio.health
     made = [
@@ -149,7 +149,7 @@ def _worth(asked: Asked, name: str) -> Iterator[Worth]:
         version, record = made[at]
         base = manager.revision(name, record.base) if record.base else None
         changes = view_changes(base, record.candidate)
-        yield Worth(
+        yield BeforeAndAfter(
             proposal_id=record.proposal_id,
             summary=summary_of(base, record.candidate, changes),
             version=version,
