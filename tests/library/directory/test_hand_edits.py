@@ -398,7 +398,7 @@ def test_a_store_of_json_files_is_read_and_copied(workshop, make_tool, tmp_path)
     with pytest.raises(StoreError, match="agentkit store copy dir:"):
         workshop.put(make_tool("new"))
     with closing(DirectoryStore(tmp_path / "copy")) as other:
-        assert copy_store(store, other).compared.is_equal
+        assert copy_store(store, other).versions == 1
         written = sorted((tmp_path / "copy" / "tools").iterdir())
         assert [one.name for one in written] == ["ping.yaml", "pong.yaml"]
 
