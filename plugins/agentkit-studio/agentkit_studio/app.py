@@ -159,7 +159,9 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
         if user is None:
             return RedirectResponse(request.url_for("login").path, 303)
         if not user.may(place.role):
-            raise ForbiddenError(f"{user.name} is a {user.role}; this takes a {place.role}")
+            is_known = user.role != "nobody"
+            own = f"is a {user.role}" if is_known else "has no role in this studio"
+            raise ForbiddenError(f"{user.name} {own}; this takes a {place.role}")
         form: dict[str, str] = {}
         if place.acts:
             form = await _form(request)
