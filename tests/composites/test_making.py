@@ -199,19 +199,6 @@ def test_hostile_texts_are_refused(text: str) -> None:
     assert problems_of(text)
 
 
-# --- docstring examples ----------------------------------------------------------------------------
-
-
-def composed(docstring: str, decorator: str = "") -> ToolDefinition:
-    """A composite with that docstring."""
-    lines = "\n".join(f"    {line}" if line else "" for line in docstring.splitlines())
-    return compose(
-        f'{decorator}def f(a: float, b: float = 0.0) -> float:\n    """{lines.lstrip()}\n    """\n'
-        "    return add(a, b)\n",
-        TOOLS,
-    )
-
-
 # --- joined effects --------------------------------------------------------------------------------
 
 
