@@ -302,9 +302,7 @@ def test_invariants_hold_for_any_dag(calls, random):
     graph = graph_of(library)
     assert nx.is_directed_acyclic_graph(graph)
     assert find_cycle(library) is None
-    place = {
-        name: at for at, name in enumerate(in_order(library.tools, library.dag.children))
-    }
+    place = {name: at for at, name in enumerate(in_order(library.tools, library.dag.children))}
     for name, children in calls.items():
         below = [depth(library, child) for child in children]
         if name in {"t0", "t1"}:
