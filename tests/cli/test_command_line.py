@@ -33,7 +33,7 @@ PLUGIN_WORDS = {"bench"}
 """Commands that plugins of ours bring."""
 
 ONE_MEANING = frozenset([
-    "--answers", "--concurrency", "--dry-run", "--exit-code", "--format", "--json", "--judge",
+    "--answers", "--concurrency", "--exit-code", "--format", "--json", "--judge",
     "--key-file", "--limit", "--max-steps", "--max-tokens", "--on-conflict", "--output", "-o",
     "--own", "--pin", "--refine", "--run", "--seed", "--session", "--shadow", "--store", "--tool",
     "--tool-choice", "--tools", "--yes",

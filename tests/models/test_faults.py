@@ -15,7 +15,6 @@ from support.server_steps import ErrorStatus, HalfStream, RawReply, RawStream
 
 from agentkit.errors import (
     ModelConnectionError,
-    ModelError,
     ModelResponseError,
     ModelStatusError,
     ModelTimeoutError,
@@ -46,17 +45,6 @@ async def collect(
     """Add the events of a stream to ``into``, as far as it goes."""
     async for event in model.stream(request):
         into.append(event)  # noqa: PERF401 - an extend would keep nothing when the stream fails
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("status", [429, 503])
-async def test_transient_status_is_retried(open_model, question, waits, status, streamed) -> None:
-    """A status that says "not now" is tried again, with waits that double."""
-    fault = ErrorStatus(status=status)
-    with FaultyServer([fault, fault, "well"]) as server:
-        async with open_model(server) as model:
-            assert await ask(model, question, streamed=streamed) == "well"
-    assert waits == [0.5, 1.0]
 
 
 async def test_last_failure_is_raised_when_attempts_are_spent(open_model, question, waits) -> None:
@@ -319,32 +307,6 @@ def test_errors_of_the_http_library_and_of_json(sdk) -> None:
 
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
-
-
-def status(code: int, retry_after: float | None = None) -> ModelStatusError:
-    """An error status."""
-    return ModelStatusError("", status=code, body="", retry_after=retry_after)
-
-
-@pytest.mark.parametrize(
-    ("error", "allowed"),
-    [
-        (status(429), True),
-        (status(529), True),
-        (status(501), False),
-        (status(400), False),
-        (status(404), False),
-        (ModelConnectionError(), True),
-        (ModelTimeoutError(), True),
-        (ModelResponseError(), False),
-        (ModelError(), False),
-    ],
-)
-def test_which_failures_are_tried_again(error, allowed) -> None:
-    """Only failures that another attempt can mend, and only as often as allowed."""
-    policy = RetryPolicy(attempts=2)
-    assert policy.allows_another(error, 1) is allowed
-    assert policy.allows_another(error, 2) is False
 
 
 @given(
