@@ -176,7 +176,7 @@ def test_foreign_text_steers_no_terminal(invoke, tmp_path):
     """Neither names nor texts of a file, nor its own name, move the cursor or forge a line."""
     steers = "\x1b[1A\x9b2K\x07\u202e"  # short, so that no table breaks the name
     name = f"w{steers}\nforged"
-    entries = [{"name": name, "description": f"Weather [bold].{steers}"}, {"description": steers}]
+    entries = [{"name": name, "description": f"[b]{steers}"}, {"description": steers}]
     (tmp_path / "odd.json").write_text(json.dumps(entries))
     absent = f"no{steers}.json"
     results = [
@@ -186,7 +186,7 @@ def test_foreign_text_steers_no_terminal(invoke, tmp_path):
             ["tools", "list"],
             ["tools", "show", name],
             ["tools", "doctor", "odd.json"],
-            ["search", "weather"],
+            ["search", "b"],
             ["import", absent],
             ["log", "--tool", name],
             ["tools", "show", name, "--json"],
@@ -197,7 +197,7 @@ def test_foreign_text_steers_no_terminal(invoke, tmp_path):
         assert all(sign.isprintable() or sign == "\n" for sign in one.stdout + one.stderr)
     assert not [one.stdout for one in results[:6] if "\nforged" in one.stdout]
     assert "⟨U+001B⟩" in results[1].stdout
-    assert "[bold]" in results[2].stdout  # markup stays text
+    assert "[b]" in results[2].stdout  # markup stays text
 
 
 @pytest.mark.parametrize(
