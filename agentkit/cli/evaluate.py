@@ -79,6 +79,7 @@ class AskingOptions:
             FILE.py:NAME.
         data (PATH): Folder of the benchmark's files.
         tool_choice: Whether the model may or must call a tool.
+        system (TEXT): The system message; 'instructions/NAME' stands for the library's.
         max_tokens: Longest answer. [default: the model's own]
         max_steps: Model turns for each request. [default: 1; 21 where tools are run]
         concurrency: Concurrent tasks. [default: 1 for local models, 8 for others]
@@ -88,6 +89,7 @@ class AskingOptions:
     environment: str | None = None
     data: Path | None = None
     tool_choice: Literal["auto", "required"] = "auto"
+    system: Annotated[str, option("--instructions")] = ""
     max_tokens: int | None = None
     max_steps: int | None = None
     concurrency: int | None = None
@@ -102,7 +104,11 @@ class AskingOptions:
             temperature=more.pop("temperature", 0.0), max_tokens=self.max_tokens
         )
         return EvaluationSettings(
-            tool_choice=self.tool_choice, max_steps=self.max_steps, settings=generation, **more
+            tool_choice=self.tool_choice,
+            max_steps=self.max_steps,
+            instructions=self.system,
+            settings=generation,
+            **more,
         )
 
 

@@ -108,9 +108,10 @@ async def evaluate(
     finished, asked_under = await asyncio.to_thread(_earlier_start, store, run)
     _check_settings(run, asked_under, text)
     retrieves = settings.tools == "retrieved"
+    held = Library() if library is None else library
     runner = AttemptRunner(
         benchmark=benchmark,
-        staging=Staging.of(benchmark, library or Library(), retrieves=retrieves),
+        staging=Staging.of(benchmark, held, retrieves=retrieves),
         model=model,
         judge=judge,
         retriever=(retriever or default_retriever()) if retrieves else None,

@@ -195,7 +195,7 @@ def _stored(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digests(library: Library) -> list[tuple[str, str]]:
-    return [(one.name, actual_digest(one)) for one in library.definitions]
+    return [(one.name, actual_digest(one)) for one in library.all_definitions]
 
 
 # Copying.

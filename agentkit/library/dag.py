@@ -407,7 +407,7 @@ def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
     dag = library.dag
     parents = dag.parents.get(name)  # also of a tool that is missing and called
     above = reachable(
-        dag.parents[_known(library, name)] if parents is None else parents, dag.parents
+        dag.parents.get(_known(library, name), ()) if parents is None else parents, dag.parents
     )
     above.pop(name, None)
     return _ordered(above, dag)
@@ -429,7 +429,7 @@ def descendants(library: HasDag, name: str) -> tuple[str, ...]:
     Cost: the number of descendants and their edges.
     """
     dag = library.dag
-    below = reachable(dag.children[_known(library, name)], dag.children)
+    below = reachable(dag.children.get(_known(library, name), ()), dag.children)
     below.pop(name, None)
     return _ordered(below, dag)
 

@@ -173,8 +173,9 @@ async def import_artifact(
     for name, definition in entry.proposed.items() if not dry_run else ():
         agrees = name in entry.harmless or request.agrees_to(name)
         outcomes[name] = await _propose(name, definition, manager, request, agrees=agrees)
-    tools = tuple(outcomes[name] for name in coming.tools)
-    return ImportReport(version=manager.library.version, tools=tools)
+    tools = [outcomes[name] for name in coming.tools]
+    tools += [ImportedTool(name=n, outcome="skipped", why=_NO_TOOL) for n in given.instructions]
+    return ImportReport(version=manager.library.version, tools=tuple(tools))
 
 
 async def propose_tools(
@@ -257,6 +258,7 @@ def _lost_its_place(record: ProposalRecord) -> bool:
 
 
 _TAKEN = "the library has another definition of that name"
+_NO_TOOL = "instructions speak for their agent, so they are not imported; write the text in code"
 _DEAR = "a person must agree to it: it may do harm, reach outside, or make others do so"
 
 

@@ -329,7 +329,7 @@ class ToolFiles:
     def edits(self, state: LogState) -> Iterator[HandEdit]:
         """Every edit: of tools in the order of names, then of files that are new."""
         library = state.kept.load()
-        known = sorted({*library.tools, *state.behind})
+        known = sorted({*library.tools, *library.instructions, *state.behind})
         for name in known:
             tool = library.get(name)
             newest = None if tool is None else tool.definition
