@@ -300,7 +300,7 @@ class Agent(Generic[DepsT, OutputT]):
                 ``deps`` is of another type than ``deps_type``; the model cannot take an image, or
                 whatever else was sent.
             StoreUnavailableError: The store is away, and the library of this conversation or
-                what was said in it is not at hand; a ``Replica`` refuses runs; or the store takes
+                what was said in it is not at hand; or the store takes
                 no episodes (``on_store_failure``). No model was asked, so the same call may be
                 made again.
             EpisodeNotKeptError: The run ended and the store did not take its episode, which the

@@ -157,7 +157,7 @@ def import_(
 
     Examples:
       agentkit tools import catalogue.json
-      agentkit tools import functions.jsonl --on-conflict suffix
+      agentkit tools import functions.jsonl --on-conflict skip
       agentkit tools import openapi.yaml --prefix github_
       curl -s https://example.com/tools.json | agentkit tools import -
     """
@@ -248,11 +248,10 @@ def _import_definitions(
     def build(library: Library) -> LibraryChange | None:
         nonlocal plan
         plan = plan_import(definitions, library, on_conflict=on_conflict)
-        came_as = {new: old for old, new in plan.renamed}
         coming = {name: Tool(definition=one) for name, one in plan.upserts.items()}
         tools = {**coming, **library.tools}  # what is here says itself what it does
         for name, tool in coming.items() if vouched is not None else ():
-            is_read = vouched is not None and came_as.get(name, name) in vouched
+            is_read = vouched is not None and name in vouched
             if not is_read and acts_through_others(tool.definition, tools):
                 plan.hold(name)
         upserts = tuple(plan.upserts.values())
@@ -275,13 +274,13 @@ def _imported(
     failed: bool = False,
 ) -> Output:
     """Report what became of definitions; ``more`` and its counts tell what did not come."""
-    names = ("added", "replaced", "renamed", "skipped")
+    names = ("added", "replaced", "skipped")
     counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
     counts |= {"refused": len(plan.refused)} | (counted or {})
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     say_some((f"{name!r} already has another definition" for name in plan.refused), rest=_ALL)
     if plan.refused:
-        say("--on-conflict says which definition a name keeps, 'suffix' keeps both")
+        say("--on-conflict says which definition a name keeps")
     return Output(
         record={"library_version": version, **plan.to_json(), **(more or {})},
         view=lambda: click.echo(f"{summary or 'nothing to import'}; library version {version}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -254,7 +254,7 @@ class _Round:
         self._explore(store, code, manager.library)
         reading = self._reading(manager.library)
         episodes = self._episodes() if reading is None else reading.episodes
-        traffic = None if reading is None else partial(self._traffic, store)
+        traffic = None if reading is None else partial(self._traffic, store, reading.cursor.late)
         worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
         with self._compared(episodes, manager.library) as (compare, lessons):
             outcome = wait_for(
@@ -275,9 +275,9 @@ class _Round:
             self._keep(reading.cursor)
         return outcome
 
-    def _traffic(self, store: Store, tool: str) -> Sequence[Episode]:
+    def _traffic(self, store: Store, late: Mapping[str, str], tool: str) -> Sequence[Episode]:
         with opened_if_there(self.what.answers) as evaluations:
-            return tool_traffic(store, evaluations, tool)
+            return tool_traffic(store, evaluations, late)(tool)
 
     def _reading(self, library: Library) -> RoundEpisodes | None:
         """What is new, and what it bears on; None where the round reads all of some episodes."""

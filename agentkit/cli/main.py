@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Export the library as an artifact or for a provider.",
     ),
     "import": ("agentkit.cli.transfer:import_file", "Import an artifact, or episodes."),
-    "store": ("agentkit.cli.transfer:store", "Copy and compare stores."),
+    "store": ("agentkit.cli.transfer:store", "Copy a store with its history."),
     "models": ("agentkit.cli.models:models", "List and install local models, and show prices."),
     "check": ("agentkit.cli.check:check", "Find problems, and say how to fix them."),
 }

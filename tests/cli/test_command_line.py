@@ -36,7 +36,6 @@ ONE_MEANING = frozenset(
     [
         "--answers",
         "--concurrency",
-        "--dry-run",
         "--exit-code",
         "--format",
         "--json",

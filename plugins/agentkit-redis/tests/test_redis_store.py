@@ -227,7 +227,7 @@ def test_letting_go_leaves_no_trace(library_url, store, raw):
     """When all episodes went, their keys hold nothing, and new ones have new numbers."""
     store.append_many([_episode(f"e{n}", "a", "b", session="s") for n in range(500)])
     size = store.volume()
-    assert store.prune(Retention(max_bytes=0)) == size
+    assert store.prune(Retention(max_count=0)) == size
     client, keys = raw(library_url)
     assert client.exists(keys.ids, keys.index, keys.ages) == 0
     assert client.xlen(keys.episodes) == 0
