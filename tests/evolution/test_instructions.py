@@ -15,7 +15,7 @@ from agentkit.errors import DefinitionError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings, Task, episodes_of_run, evaluate
 from agentkit.evaluation.expectations import TextAnswer
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evolution import CanaryRouter, ToolManager, evolve
+from agentkit.evolution import CanaryRouter, ToolManager, evolve, worth_of
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.observers import ShadowRunner, judged
@@ -23,6 +23,7 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.validation.semantic_judge import CRITERIA, ModelSemanticJudge
 from agentkit.library.events import Author
+from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import Origin, ToolDefinition
 from agentkit.tools.sources.json_records import definitions_from_json
@@ -113,7 +114,8 @@ async def test_instructions_evolve_from_failed_runs_and_roll_back(tmp_path):
         [one] = waits.considered
         assert (one.record.tool_name, one.record.state) == (NAME, "proposed")
         assert one.record.awaits == ("judge",)
-        assert "- answer" in seen[-1] and "customer 2" in seen[-1]
+        assert "- answer" in seen[-1]
+        assert "customer 2" in seen[-1]
         assert manager.library.instructions[NAME].text == OLD
 
         judge = ModelSemanticJudge(FunctionModel(lambda _: FINE, name="other"))
@@ -267,7 +269,7 @@ async def test_shadow_asks_again_with_the_candidate():
     )
     shadow = ShadowRunner(store)
     agent = made_agent(store, observers=[shadow])
-    mine = await agreed_change(manager)
+    await agreed_change(manager)
     assert (await agent.run("Is it ready?")).output == GUESSES
     await shadow.drain()
     assert shadow.counts["recorded"] == 1
@@ -304,8 +306,6 @@ def test_instructions_are_no_tool():
 
 def test_a_call_of_instructions_is_a_call_of_an_unknown_tool():
     """A model that calls them by name gets an error, now and when the conversation goes on."""
-    from agentkit.messages import ToolCall
-
     call = ToolCall(call_id="1", name=NAME, arguments={})
     agent = replace_model(made_agent(open_store("memory:")), [call], "Sorry.", "Hello.")
     first = agent.run_sync("Hi")
@@ -345,3 +345,17 @@ async def test_late_verdicts_of_people_teach_instructions():
     await evolve(manager, [FeedbackStream(critic())], episodes=store.select())
     [record] = manager.ledger.proposals.values()
     assert (record.tool_name, record.events[0].evidence) == (NAME, (run.episode_id,))
+
+
+async def test_other_instructions_have_a_worth_on_later_traffic():
+    """The share of judged runs that failed before, and since."""
+    store = open_store("memory:")
+    agent, manager = made_agent(store), ToolManager(store)
+    runs = await failing_runs(agent, 4)
+    mine = await agreed_change(manager)
+    agent.refresh()
+    later = [(await agent.run("Is it ready?")).episode for _ in range(4)]
+    runs += [replace(one, verdict=Verdict(passed=True)) for one in later]
+    found = worth_of(mine.proposal_id, manager.ledger, manager.revision, runs)
+    assert (found.control_wrong, found.control, found.later_wrong, found.later) == (4, 4, 0, 4)
+    assert str(found).startswith("failed runs in 0 of 4 conversations since, 4 of 4 before it")
