@@ -51,6 +51,7 @@ from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.error_messages import plural
 
 _REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Comparison], str]]] = {
@@ -245,9 +246,13 @@ def _questions(
     """The tasks that were asked for, and the definitions to ask with; None for the benchmark's."""
     progress = LineProgress("Reading the questions")
     own = None if how.environment is None else environment_from(how.environment)
-    if own is None and (code := load_tools(what.targets)):
-        by_name(code, Library())  # refuses two of one name, before each task is
+    given = load_tools(what.targets) if own is None else ()
+    by_name(given, Library())  # refuses two of one name, before each task is
+    if code := [one for one in given if not is_instructions(one.name)]:
         own = with_tools(code)
+    if said := [one for one in given if is_instructions(one.name)]:
+        with opened(what.store_url) as store:
+            report_binding(bind_code(store, said)[1])
     held = None
     if what.library_place is not None:
         with read_source(what.library_place) as source:
@@ -269,7 +274,9 @@ def _questions(
         with opened(what.store_url) as store:
             library, binding = bind_code(store, tools.values())
         report_binding(binding)
-    elif held is not None and any(one.name in held for one in benchmark.definitions):
+    elif held is not None and any(
+        name in held for name in (how.system, *(one.name for one in benchmark.definitions))
+    ):
         library = held
     if library is not None:
         say(f"library version {library.version}")

@@ -287,6 +287,8 @@ async def test_evaluation_can_be_given_the_instructions_of_a_library():
     [episode] = episodes_of_run(answers, "r")
     assert episode.output == OLD
     assert episode.metadata["instructions_digest"] == library[NAME].definition.digest
+    with pytest.raises(UsageError, match="has no 'instructions/garage'"):
+        await evaluate(one, model=model, store=answers, run="s", settings=settings)
 
 
 def test_instructions_are_no_tool():
