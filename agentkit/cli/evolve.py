@@ -406,7 +406,7 @@ class _Round:
         of_run = f" of a run {self.what.run!r}" if self.what.run else ""
         return UsageError(
             f"{' or '.join(self.what.places(self.store_url))} holds no episodes{of_run} to learn "
-            "from; 'agentkit chat', 'agentkit serve' and 'agentkit eval' make some"
+            "from; 'agentkit run', 'agentkit serve' and 'agentkit eval' make some"
         )
 
     def _read(self, place: str) -> list[Episode]:

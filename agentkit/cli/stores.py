@@ -20,7 +20,6 @@ from agentkit.episodes.replacing import first_stray
 from agentkit.errors import StoreError, StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.evolution.worth import MOST_TRAFFIC
@@ -184,7 +183,6 @@ def manager_of(
     tools: Sequence[Tool] = (),
     *,
     lifecycle: LifecyclePolicy | None = None,
-    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     judge: str = "",
     author: Author = Author(kind="program", name="agentkit"),  # noqa: B008 - frozen
 ) -> ToolManager:
@@ -194,14 +192,12 @@ def manager_of(
         store: Where the library is.
         tools: Code of tools.
         lifecycle: What proposals have to go through; None for what the project says.
-        trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
         author: The author named in its events.
     """
     return ToolManager(
         store,
         tools=tools,
-        policy=trying,
         author=author,
         lifecycle=lifecycle or current_project().policy,
         change_judge=ModelSemanticJudge(resolve_model(judge)) if judge else None,

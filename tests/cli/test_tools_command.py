@@ -15,7 +15,9 @@ import pytest
 from support.histories import HistoryStep, all_told, write_history
 
 from agentkit import Library, ToolDefinition, open_store
+from agentkit.cli.loading import load_tools
 from agentkit.composites import compose
+from agentkit.evolution.manager import ToolManager
 from agentkit.interop.mcp import McpServer, approved_in
 from agentkit.tools.definition import Effects, Specification
 from agentkit.tools.rules import CallBefore
@@ -501,31 +503,12 @@ def test_a_catalogue_is_examined(play, tmp_path):
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path):
-    """Its text says what happens; problems come with a caret."""
+def test_a_composite_is_shown_with_its_children(play, store_url, tmp_path):
+    """Its page has its program and what it calls; those of its children name it."""
     (tmp_path / "calculator.py").write_text(TOOLS)
-    twin = TOTAL.replace("order_total", "bill").replace("price", "each")
-    texts = {
-        "order": TOTAL,
-        "wrong": TOTAL.replace("14", "15"),
-        "twin": twin.replace('4, "count', '5, "count').replace("14", "17"),
-        "odd": TOTAL.replace("mul(", "multiply("),
-    }
-    for name, text in texts.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    typed = "tools add --tools calculator.py --composite"
-    play(
-        ("tools add calculator.py", 0, "2 added; library version 1"),
-        (f"{typed} wrong.py", 1, "rejected"),
-        ("tools show order_total", 2, "order_total"),
-        (f"{typed} order.py", 0, "order_total added: library version 2, depth 1, saves 1 call"),
-        ("log --tool order_total", 0, "compose order.py"),
-        (f"{typed} twin.py", 0, "merged into order_total, it is the same program: 1 worked call"),
-    )
-    lines = invoke(*shlex.split(f"{typed} odd.py")).stderr.splitlines()
-    assert lines[0].startswith("rejected [unknown_tool]: ")
-    assert lines[1].startswith("odd.py:4:16: ")
-    assert lines[3] == " " * 19 + "^"
+    play(("tools add calculator.py", 0, "2 added; library version 1"))
+    with closing(open_store(store_url)) as store:
+        ToolManager(store, tools=load_tools(["calculator.py"])).insert(TOTAL)
     play(
         ("tools show order_total", 0, "depth 1", "saves 1 call", "calls add", "def order_total("),
         ("tools show add", 0, "used by order_total"),
