@@ -314,7 +314,8 @@ class ToolFiles:
 
     def edits(self, library: Library) -> Iterator[HandEdit]:
         """Every edit: of the library's tools in the order of names, then of files that are new."""
-        files = {self.of(name): name for name in sorted(library.tools)}
+        names = sorted(one.name for one in library.all_definitions)
+        files = {self.of(name): name for name in names}
         for path, name in files.items():
             content, held = self.folder.content(path), library[name].definition
             if not self.shows(content, held):
