@@ -36,7 +36,6 @@ READERS = (
     "agentkit.server.app",
     "agentkit.server.chat",
     "agentkit.server.feedback",
-    "agentkit.server.library",
     "agentkit.server.responses",
     "agentkit.server.running",
     "agentkit.server.work",

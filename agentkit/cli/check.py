@@ -84,8 +84,7 @@ def check(*, store_url: StoreUrl) -> Output:
         summary = plural(len(faults), "fault") if faults else "nothing is wrong"
         click.secho(f"\n{summary}", fg="red" if faults else None, bold=bool(faults))
         if is_damaged:
-            say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
-            say("artifact 'agentkit import FILE --restore --store NEW'")
+            say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW'")
 
     return Output(record=record, view=view, failed=bool(faults))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import click
@@ -127,7 +127,7 @@ def _worths(store: Store, answers: str, promotions: Sequence[LibraryEvent]) -> M
         return {}
     manager = manager_of(store)
     with opened_if_there(answers) as evaluations:
-        traffic = cache(partial(tool_traffic, store, evaluations))
+        traffic = cache(tool_traffic(store, evaluations))
         found = {
             one.proposal_id: worth_of(
                 one.proposal_id, manager.ledger, manager.revision, traffic(one.tool_name)

@@ -15,7 +15,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("agentkit.cli.project:init", "Create a project with a working sample."),
     "demo": ("agentkit.cli.demo:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
-    "chat": ("agentkit.cli.run:chat", "Chat with an agent."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
     "eval": (
         "agentkit.cli.evaluate:evaluation",
@@ -36,7 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Export the library as an artifact or for a provider.",
     ),
     "import": ("agentkit.cli.transfer:import_file", "Import an artifact, or episodes."),
-    "store": ("agentkit.cli.transfer:store", "Copy and compare stores."),
+    "store": ("agentkit.cli.transfer:store", "Copy a store with its history."),
     "models": ("agentkit.cli.models:models", "List and install local models, and show prices."),
     "check": ("agentkit.cli.check:check", "Find problems, and say how to fix them."),
 }

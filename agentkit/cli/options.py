@@ -16,8 +16,8 @@ Args:
     targets (MODULE:NAME|FILE.py[:NAME]): Python tools to load and run
     library_place (FILE|URL): Read definitions from an artifact or another store, not from --store.
     answers (URL): The store of evaluation answers; a task is never asked twice.
-    on_conflict: If a name already has another definition: report an error, keep the old one, take
-        the new one, or add the new one as NAME__2.
+    on_conflict: If a name already has another definition: report an error, keep the old one, or
+        take the new one.
     pin (VERSION): Use this library version, whatever is promoted.
     refine: Let the model revise its calls before they run.
     session (ID): Continue this conversation.
@@ -222,7 +222,7 @@ ModelName = Annotated[str, option(envvar="AGENTKIT_MODEL", default=DEFAULT_MODEL
 Targets = Annotated[tuple[str, ...], option("--tools", default=())]
 LibraryPlace = Annotated[str | None, option("--library", default=None)]
 Answers = Annotated[str, option(default=f"sqlite:///{FOLDER}/{EVALUATIONS}")]
-OnConflict = Annotated[Literal["error", "skip", "replace", "suffix"], option(default="error")]
+OnConflict = Annotated[Literal["error", "skip", "replace"], option(default="error")]
 Pin = Annotated[int | None, option(low=0, default=None)]
 Session = Annotated[str | None, option(default=None)]
 Refine = Annotated[RefineMode, option(default="none")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import click
@@ -131,7 +130,7 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
             found = store.get(episode_id)
             return found if evaluations is None or found else evaluations.get(episode_id)
 
-        traffic = partial(tool_traffic, store, evaluations)
+        traffic = tool_traffic(store, evaluations)
         found = review_of(manager_of(store), which, find=find, traffic=traffic)
     return Output(record=found.to_json(), view=lambda: print_review(found))
 

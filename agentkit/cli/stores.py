@@ -5,8 +5,9 @@ from __future__ import annotations
 import getpass
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,20 +15,21 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
 from agentkit.cli.project import current_project, vectors_file
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import with_late_verdicts
+from agentkit.episodes.labels import INSTRUCTIONS, is_late_verdict, with_late_verdicts
 from agentkit.episodes.replacing import first_stray
 from agentkit.errors import StoreError, StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
+from agentkit.evolution.worth import MOST_TRAFFIC
 from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
 from agentkit.library.chain import environment_signer, key_texts
 from agentkit.library.opening import file_of, open_store, place_of
 from agentkit.models.base import resolve_model
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -124,15 +126,38 @@ def managed(
         yield manager_of(store, load_tools(targets), lifecycle=lifecycle, judge=judge)
 
 
-_MOST_TRAFFIC = 50_000  # episodes of one tool that are read for one page
+def tool_traffic(
+    store: Store, evaluations: Store | None, late: Mapping[str, str] | None = None
+) -> Callable[[str], tuple[Episode, ...]]:
+    """Reads the newest episodes that called a tool, or that read instructions.
 
+    Traffic, and those of 'agentkit eval'.
 
-def tool_traffic(store: Store, evaluations: Store | None, tool: str) -> tuple[Episode, ...]:
-    """The newest episodes that called a tool: traffic, and those of 'agentkit eval'."""
-    newest = EpisodeFilter(tool_name=tool, limit=_MOST_TRAFFIC)
+    Args:
+        store: Where the traffic is.
+        evaluations: Where the answers of 'agentkit eval' are; None for nowhere.
+        late: Verdicts that were kept beside their episodes, the ids of the records with those of
+            the episodes; None looks for them.
+    """
     places = [one for one in (store, evaluations) if one is not None]
-    found = {one.episode_id: one for place in places for one in place.select(newest)}
-    return with_late_verdicts(found.values())
+
+    @cache
+    def newest_verdicts() -> tuple[Episode, ...]:
+        return tuple(filter(is_late_verdict, store.select(EpisodeFilter(limit=MOST_TRAFFIC))))
+
+    def read(tool: str) -> tuple[Episode, ...]:
+        newest = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
+        if is_instructions(tool):
+            newest = EpisodeFilter(labels={INSTRUCTIONS: tool}, limit=MOST_TRAFFIC)
+        found = {one.episode_id: one for place in places for one in place.select(newest)}
+        verdicts: Iterable[Episode | None]
+        if late is None:
+            verdicts = newest_verdicts()
+        else:
+            verdicts = (store.get(record) for record, about in late.items() if about in found)
+        return with_late_verdicts((*filter(None, verdicts), *found.values()))
+
+    return read
 
 
 def retriever_of(store: Store) -> Retriever | None:
@@ -158,7 +183,6 @@ def manager_of(
     tools: Sequence[Tool] = (),
     *,
     lifecycle: LifecyclePolicy | None = None,
-    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     judge: str = "",
     author: Author = Author(kind="program", name="agentkit"),  # noqa: B008 - frozen
 ) -> ToolManager:
@@ -168,14 +192,12 @@ def manager_of(
         store: Where the library is.
         tools: Code of tools.
         lifecycle: What proposals have to go through; None for what the project says.
-        trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
         author: The author named in its events.
     """
     return ToolManager(
         store,
         tools=tools,
-        policy=trying,
         author=author,
         lifecycle=lifecycle or current_project().policy,
         change_judge=ModelSemanticJudge(resolve_model(judge)) if judge else None,

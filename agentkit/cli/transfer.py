@@ -30,16 +30,16 @@ from agentkit.cli.options import (
     option,
     typed_options,
 )
-from agentkit.cli.output import Output, fold, one_line, print_facts, print_table, say, say_some
-from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
+from agentkit.cli.output import Output, fold, one_line, print_table, say, say_some
+from agentkit.cli.stores import manager_of, opened, person, read_source
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import chain
-from agentkit.library.copying import Amount, compare_stores, copy_store
-from agentkit.library.opening import file_of, open_to_read
+from agentkit.library.copying import copy_store
+from agentkit.library.opening import open_to_read
 from agentkit.library.store import append_all
 from agentkit.reading import open_plain
 from agentkit.tools.error_messages import plural
@@ -113,21 +113,15 @@ class ArtifactOptions:
     """What becomes of an artifact.
 
     Attributes:
-        approve (TOOL): Approve a tool that needs a person's approval
-        approve_all: Approve all of these.
+        approve_all: Approve every tool that needs a person's approval.
         key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
             suffices
-        restore: Restore the artifact's whole history into an empty store.
-        dry_run: Write nothing, and say what would happen.
     """
 
     on_conflict: OnConflict
-    approve: tuple[str, ...] = ()
     approve_all: bool = False
     targets: Targets
     key_file: tuple[str, ...] = ()
-    restore: bool = False
-    dry_run: bool = False
     reason: Reason
 
 
@@ -150,16 +144,15 @@ def import_file(
     episode are reported. Anybody may have written them, so they are labelled 'imported', and
     nothing is learned from them; --own keeps them as they are.
 
-    'agentkit tools import' reads other files of tools.
+    'agentkit tools import' reads other files of tools, and 'agentkit store copy artifact:FILE NEW'
+    makes a library with the whole history of an artifact.
 
     Args:
         own: These episodes are of your own agents, as files that 'agentkit serve' left are.
 
     Examples:
-      agentkit import tools.json --dry-run
-      agentkit import tools.json --approve weather_now --approve send_mail
-      agentkit import tools.json --on-conflict replace
-      agentkit import tools.json --key-file public.pem --restore --store sqlite:///copy.db
+      agentkit import tools.json
+      agentkit import tools.json --on-conflict replace --key-file public.pem
       agentkit import episodes.jsonl.gz
       agentkit import --own library-unkept-*.jsonl
     """
@@ -197,52 +190,35 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
     artifact = exporting.read_artifact(file, verifier=verifier)
     if artifact.signature and not texts:
         say("the signature was not checked; give --key-file")
-    if one.restore:
-        allowed = {"restore", "key_file", "files", "store_url", "as_json"}
-        if typed_options().keys() - allowed:
-            raise UsageError("--restore takes the whole history; leave the other options out")
-        with opened(store_url) as store:
-            version = exporting.restore_artifact(artifact, store, trusted=bool(texts))
-        count = len(artifact.events)
-        message = f"restored to library version {version} with {count:,} events"
-        record = {"library_version": version, "events": count}
-        return Output(record=record, view=lambda: click.echo(message))
     request = importing.ImportRequest(
         person=person(),
         on_conflict=one.on_conflict,
-        approved=one.approve,
         approves_all=one.approve_all,
         reason=one.reason or f"import {file}",
     )
-    # Looking makes no file.
-    with opened("memory:" if one.dry_run and not is_there(store_url) else store_url) as store:
+    with opened(store_url) as store:
         manager = manager_of(store, load_tools(one.targets), author=person())
-        coming = importing.import_artifact(artifact, manager, request, dry_run=one.dry_run)
-        report = asyncio.run(coming)
+        report = asyncio.run(importing.import_artifact(artifact, manager, request))
     return Output(
-        record=report.to_json(),
-        view=lambda: _print(report, dry_run=one.dry_run),
-        failed=not report.is_complete,
+        record=report.to_json(), view=lambda: _print(report), failed=not report.is_complete
     )
 
 
-def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
+def _print(report: importing.ImportReport) -> None:
     counts = {outcome: len(report.of(outcome)) for outcome in get_args(importing.Outcome)}
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    what = "nothing was written" if dry_run else f"library version {report.version}"
-    click.echo(f"{summary or 'nothing to import'}; {what}")
+    click.echo(f"{summary or 'nothing to import'}; library version {report.version}")
     rows = [
         (tool.name, tool.outcome, one_line(shown(tool.why, 400)), tool.proposal_id)
         for tool in report.tools
-        if tool.outcome in {"held", "refused", "renamed", "replaced"}
+        if tool.outcome in {"held", "refused", "replaced"}
     ]
     if rows:
         print_table([fold("tool"), "came", fold("why"), "proposal"], rows)
     if report.of("refused"):
-        say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
+        say("choose with --on-conflict which definition a name keeps")
     if report.of("held"):
-        say("'agentkit review show ID' tells why a tool waits; 'agentkit review approve ID', or an")
-        say("import with --approve TOOL, lets it in")
+        say("'agentkit review show ID' says why; 'agentkit review approve ID' lets a tool in")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:
@@ -276,62 +252,29 @@ def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Outp
 
 @click.group(cls=CommandGroup)
 def store() -> None:
-    """Copy a store as a whole, or compare two.
+    """Copy a store as a whole.
 
     A store is named by its URL: sqlite:///library.db, library.db, postgres://..., redis://...,
-    dir:library, artifact:tools.json, https://... . 'agentkit check' looks for damage in one.
+    dir:library, artifact:tools.json. 'agentkit check' looks for damage in one.
     """
 
 
-@command(short_help="Copy the store SOURCE into the store TARGET.", group=store)
-def copy(source: str, target: str, *, dry_run: bool = False, no_episodes: bool = False) -> Output:
-    """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
+@command(short_help="Copy the store SOURCE into the empty store TARGET.", group=store)
+def copy(source: str, target: str) -> Output:
+    """Copy the store SOURCE into the empty store TARGET, with its whole history.
 
     Versions keep their numbers and times, events their hashes and signatures, episodes their order.
-    TARGET is empty, or holds the beginning of the same history, which is then completed: run the
-    command again after an interruption, or to bring a copy up to date. What is in TARGET is never
-    changed, and SOURCE is only read.
-
-    With --dry-run the exit status is 1 when the stores differ; the first difference in versions,
-    tools, events and episodes is named.
-
-    Args:
-        dry_run: Copy nothing; say how TARGET differs.
-        no_episodes: Copy definitions and events only.
+    SOURCE is only read.
 
     Examples:
       agentkit store copy library.db sqlite:///backup.db
       agentkit store copy library.db postgres://agentkit@db/agentkit
-      agentkit store copy library.db sqlite:///backup.db --dry-run
-      agentkit store copy artifact:tools.json restored.db --no-episodes
+      agentkit store copy artifact:tools.json restored.db
     """
-    episodes = not no_episodes
-    if dry_run:
-        with closing(open_to_read(source)) as ours, closing(open_to_read(target)) as theirs:
-            found = compare_stores(ours, theirs, episodes=episodes)
-        say_some(f"{one.part} {one.place}: {one.message}" for one in found.differences)
-        return Output(
-            record={"is_equal": found.is_equal, **asdict(found)},
-            view=lambda: print_facts([("the same", _words(found, episodes=episodes))]),
-            failed=not found.is_equal,
-        )
     if target.strip().lower().partition(":")[0] == "memory":
         raise UsageError("a copy in memory: would be gone with this command; name another target")
-    one, other = file_of(source), file_of(target)
-    is_same_file = one is not None and other is not None and one.resolve() == other.resolve()
-    if source == target or is_same_file:
-        raise UsageError("SOURCE and TARGET are the same store; name another target")
     with closing(open_to_read(source)) as ours, opened(target) as theirs:
-        report = copy_store(ours, theirs, episodes=episodes)
-    amounts = {"copied": report.copied, "the same": report.compared}
-    rows = [(name, _words(amount, episodes=episodes)) for name, amount in amounts.items()]
-    if not report.compared.is_equal:
-        say("the source has grown since; run the command again to copy that too")
-    compared = {"is_equal": report.compared.is_equal, **asdict(report.compared)}
-    record = {"copied": asdict(report.copied), "compared": compared}
-    return Output(record=record, view=lambda: print_facts(rows))
-
-
-def _words(amount: Amount, *, episodes: bool) -> str:
-    parts = [plural(amount.versions, "version"), plural(amount.events, "event")]
-    return ", ".join([*parts, *([plural(amount.episodes, "episode")] if episodes else [])])
+        copied = copy_store(ours, theirs)
+    counts = asdict(copied)
+    words = ", ".join(plural(count, name[:-1]) for name, count in counts.items())
+    return Output(record=counts, view=lambda: click.echo(f"copied {words}"))

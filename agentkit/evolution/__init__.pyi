@@ -55,4 +55,9 @@ from .validation.report import (
     ValidationReport as ValidationReport,
 )
 from .validation.semantic_judge import ModelSemanticJudge as ModelSemanticJudge
-from .worth import Worth as Worth, WorthProposer as WorthProposer, worth_of as worth_of
+from .worth import (
+    Traffic as Traffic,
+    Worth as Worth,
+    WorthProposer as WorthProposer,
+    worth_of as worth_of,
+)

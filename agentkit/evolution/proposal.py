@@ -30,6 +30,11 @@ Stream = Literal[
 """Where a proposal comes from; see ``docs/evolution.md``. ``code`` is what was learned about a tool
 whose contract then changed in code (``agentkit.library.code_binding``)."""
 
+Subject = Literal["tools", "instructions"]
+"""What proposals may change: the definitions of tools, the instructions of agents."""
+
+SUBJECTS: tuple[Subject, ...] = ("tools", "instructions")
+
 ProposalState = Literal[
     "proposed",  # nobody has looked at it, or somebody who must agree has not yet
     "validated",  # every check passed, and everybody agreed who must

@@ -30,7 +30,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind
-from agentkit.evolution.worth import Worth, undoing, worth_of
+from agentkit.evolution.worth import Traffic, Worth, undoing, worth_of
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
@@ -313,7 +313,7 @@ def review_of(
     which: str,
     *,
     find: FindEpisode | None = None,
-    traffic: Callable[[str], Iterable[Episode]] | None = None,
+    traffic: Callable[[str], Iterable[Episode] | Traffic] | None = None,
 ) -> Review:
     """All that a person needs to decide about a proposal.
 

@@ -2,10 +2,12 @@
 
 A fold over the ledger and stored episodes: nothing is kept beside them, so the same events and
 episodes always give the same numbers, in whatever order they are read. An episode says by its
-``library_version`` which definition it ran with, and by its labels which arm of a canary.
+``library_version`` which definition it ran with, and by its labels which arm of a canary. Who asks
+again and again keeps a ``Traffic``, which takes what is new.
 
 What is measured is the share of conversations whose first episode that called the tool had a wrong
-or refused call, at the parameters that the change is about. Where the change went through a canary,
+or refused call, at the parameters that the change is about; of instructions, of those whose first
+judged episode that read them failed. Where the change went through a canary,
 later traffic is held against the control of that; where it was tried in shadow, against the traffic
 beside which it was. Neither holds the episodes that the change was made from. Otherwise it is all
 traffic before the promotion: *before and after*, which is no comparison, as anything may have
@@ -17,10 +19,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from agentkit.diagnosis.findings import parameter_of
 from agentkit.diagnosis.labels import blamed_argument
@@ -28,6 +30,7 @@ from agentkit.episodes import Episode
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
+    INSTRUCTIONS,
     PROBE_OF,
     in_library_names,
     is_extra_record,
@@ -43,7 +46,7 @@ from agentkit.evolution.proposal import Observations, Proposal, ProposalRecord, 
 from agentkit.evolution.proposers.observed import OF_THE_TOOL
 from agentkit.library.events import Author
 from agentkit.metrics.statistics import Interval, wilson_interval
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 Against = Literal["canary", "shadow", "before"]
 """What later traffic is held against: the change's own control, or the traffic before it."""
@@ -54,6 +57,9 @@ _WORDS: Mapping[Against, str] = {
     "before": "before it",
 }
 _MOST_NAMED = 64
+
+MOST_TRAFFIC = 50_000
+"""The newest episodes of one tool that its worth is read from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,10 +100,11 @@ class Worth:
 
     def __str__(self) -> str:
         where = f" at {', '.join(self.parameters)}" if self.parameters else ""
+        what = "failed runs" if is_instructions(self.tool) else f"wrong or refused calls{where}"
         low, high = 100 * self.gain.low, 100 * self.gain.high
         note = " (before and after, not a comparison)" if self.against == "before" else ""
         return (
-            f"wrong or refused calls{where} in {self.later_wrong:,} of {self.later:,} "
+            f"{what} in {self.later_wrong:,} of {self.later:,} "
             f"conversations since, {self.control_wrong:,} of {self.control:,} "
             f"{_WORDS[self.against]}: {100 * self.gain.value:+.1f} points gained "
             f"({low:+.1f} to {high:+.1f}){note}"
@@ -108,7 +115,7 @@ def worth_of(
     proposal_id: str,
     ledger: Ledger,
     revision: Revision,
-    episodes: Iterable[Episode],
+    episodes: Iterable[Episode] | Traffic,
     *,
     rules: GateConfig = GateConfig(),  # noqa: B008 - frozen
 ) -> Worth | None:
@@ -121,7 +128,8 @@ def worth_of(
         proposal_id: The change.
         ledger: Of the library.
         revision: Finds earlier definitions.
-        episodes: What happened, in any order; only those that called the tool count.
+        episodes: What happened, in any order and as it was last judged, or what was kept of it;
+            only episodes that called the tool count.
         rules: ``min_sessions`` asked of a control and of a decline, and the level of the latter.
     """
     record = ledger.proposals[proposal_id]
@@ -129,7 +137,13 @@ def worth_of(
     if record.activation is None or places is None:
         return None
     first, start, end = _in_force(record, places, ledger, revision)
-    calls = _first_calls(record, places, ledger, episodes)
+    if isinstance(episodes, Traffic):
+        traffic = episodes
+    else:
+        traffic = Traffic([record.tool_name])
+        for episode in episodes:
+            traffic.add(episode)
+    calls = _first_calls(record, places, ledger, traffic)
     later = [one for one in calls if one.is_served and start <= one.version < end]
     arms: dict[Against, list[_Call]] = {
         "canary": [one for one in calls if one.is_control],
@@ -208,6 +222,88 @@ def has_stopped_helping(before: Sequence[bool], after: Sequence[bool], rules: Ga
 # --- The calls that count -------------------------------------------------------------------------
 
 
+_Wrong: TypeAlias = frozenset[str | None]
+"""The parameters at which calls went wrong: none for calls that went well, an empty text for a
+verdict that names none, None for a refusal that names none, which counts for every parameter."""
+
+_Row: TypeAlias = tuple[str, str, _Wrong]
+_Group: TypeAlias = tuple[int, str, str]
+
+
+_Ordered: TypeAlias = list[tuple[_Row, str, _Group]]
+
+
+@dataclass(kw_only=True, slots=True)
+class _OfTool:
+    """Of one tool the first episode of each conversation, by version, experiment and arm."""
+
+    count: int = 0
+    newest: str = ""
+    rows: dict[_Group, dict[str, _Row]] = field(default_factory=lambda: defaultdict(dict))
+    changes: int = 0
+    ordered: tuple[int, _Ordered] = (0, [])
+
+
+class Traffic:
+    """Episodes that called tools, as far as the worth of changes is read from them.
+
+    It takes them one by one and in any order; one that comes again, judged anew, takes its own
+    place. Some 300 bytes are held of each conversation.
+
+    Args:
+        tools: Names of the tools to look at; more may be added to ``tools`` later, and then their
+            earlier episodes.
+    """
+
+    def __init__(self, tools: Iterable[str] = ()) -> None:
+        self.tools = set(tools)
+        self._found: dict[str, _OfTool] = defaultdict(_OfTool)
+        self._same: dict[_Wrong, _Wrong] = {}
+
+    def add(self, episode: Episode) -> None:
+        """Take an episode, as it was last judged.
+
+        Of a tool with ``MOST_TRAFFIC`` of them no older ones are taken.
+        """
+        labels, names = episode.metadata, episode.library_names
+        is_aside = is_extra_record(labels) or is_imported(labels) or PROBE_OF in labels
+        if is_aside or not episode.library_version:  # 0: no store has this library
+            return
+        called = {names.get(call.name, call.name) for call in episode.calls}
+        called = (called | _read(episode)) & self.tools
+        one = in_library_names(episode) if called else episode
+        for tool in called:
+            found, name, conversation = (
+                self._found[tool],
+                one.episode_id,
+                one.session_id or one.episode_id,
+            )
+            rows = found.rows[one.library_version, labels.get(EXPERIMENT, ""), labels.get(ARM, "")]
+            known = rows.get(conversation)
+            if known is None or known[1] != name:
+                if found.count >= MOST_TRAFFIC and name < found.newest:
+                    continue
+                found.count, found.newest = found.count + 1, max(name, found.newest)
+            wrong = _wrong(one, tool)
+            row = one.started_at, name, self._same.setdefault(wrong, wrong)
+            if known is None or row[:2] <= known[:2]:
+                rows[conversation] = row
+                found.changes += 1
+
+    def of(self, tool: str) -> _Ordered:
+        """The first episodes of conversations in order of time, also while others are taken."""
+        found = self._found.get(tool, _OfTool())
+        changes = found.changes
+        if found.ordered[0] != changes:
+            rows = [
+                (row, conversation, group)
+                for group, own in list(found.rows.items())
+                for conversation, row in list(own.items())
+            ]
+            found.ordered = changes, sorted(rows, key=lambda one: one[0][:2])
+        return found.ordered[1]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Call:
     """The first episode of a conversation, with one definition, that called the tool."""
@@ -221,35 +317,24 @@ class _Call:
 
 
 def _first_calls(
-    record: ProposalRecord,
-    places: frozenset[str],
-    ledger: Ledger,
-    episodes: Iterable[Episode],
+    record: ProposalRecord, places: frozenset[str], ledger: Ledger, traffic: Traffic
 ) -> list[_Call]:
-    """In the order of time, whatever the order in which they come."""
+    """In the order of time, whatever the order in which they came."""
     tool, [begun, ended] = record.tool_name, _in_shadow(record)
     found: dict[tuple[str, int, bool], _Call] = {}
-    for episode in sorted(episodes, key=lambda one: (one.started_at, one.episode_id)):
-        labels = episode.metadata
-        is_aside = is_extra_record(labels) or is_imported(labels) or PROBE_OF in labels
-        if is_aside or not episode.library_version:  # 0: no store has this library
-            continue
-        wrong = _is_wrong(in_library_names(episode), tool, places)
-        if wrong is None:
-            continue
-        trial = ledger.proposals.get(labels.get(EXPERIMENT, ""))
+    for (at, name, wrong), conversation, (version, experiment, arm) in traffic.of(tool):
+        trial = ledger.proposals.get(experiment)
         is_tried = trial is not None and trial.tool_name == tool
-        is_served = not (is_tried and labels.get(ARM) == "candidate")
-        key = (episode.session_id or episode.episode_id, episode.library_version, is_served)
+        is_served = not (is_tried and arm == "candidate")
         call = _Call(
-            episode_id=episode.episode_id,
-            version=episode.library_version,
-            is_wrong=wrong,
+            episode_id=name,
+            version=version,
+            is_wrong=_is_about(wrong, places),
             is_served=is_served,
-            is_control=trial is record and labels.get(ARM) == "control",
-            is_shadowed=is_served and begun <= episode.started_at < ended,
+            is_control=trial is record and arm == "control",
+            is_shadowed=is_served and begun <= at < ended,
         )
-        found.setdefault(key, call)
+        found.setdefault((conversation, version, is_served), call)
     return list(found.values())
 
 
@@ -262,27 +347,31 @@ def _in_shadow(record: ProposalRecord) -> tuple[str, str]:
     return "", ""
 
 
-def _is_wrong(episode: Episode, tool: str, places: frozenset[str]) -> bool | None:
-    """Whether a call of the tool was refused or found wrong; None where there was none."""
+def _read(episode: Episode) -> set[str]:
+    """The instructions that an episode read, where a verdict says how it went."""
+    is_judged = episode.verdict is not None and not episode.verdict.fault
+    return {episode.metadata.get(INSTRUCTIONS, "")} - {""} if is_judged else set()
+
+
+def _wrong(episode: Episode, tool: str) -> _Wrong:
+    """Where calls of the tool were refused or found wrong; of instructions whether it failed."""
+    if is_instructions(tool):
+        return frozenset() if episode.verdict is None or episode.verdict.passed else frozenset({""})
     made = [step for turn in episode.turns for step in turn.steps() if step[0].name == tool]
-    if not made:
-        return None
     verdict, ids = episode.verdict, {call.call_id for call, _ in made} - {""}
-    found = () if verdict is None or verdict.fault else verdict.evidence
-    if any(
-        (one.tool == tool or one.call_id in ids) and _counts(one.parameter, places) for one in found
-    ):
-        return True
-    refused = [
-        parameter_of(result.failure) or blamed_argument(result.failure, call.arguments)
+    evidence = () if verdict is None or verdict.fault or not made else verdict.evidence
+    found = {one.parameter for one in evidence if one.tool == tool or one.call_id in ids}
+    refused = {
+        parameter_of(result.failure) or blamed_argument(result.failure, call.arguments) or None
         for call, result in made
         if result is not None and result.failure and result.failure.kind in OF_THE_TOOL
-    ]
-    return any(not name or _counts(name, places) for name in refused)
+    }
+    return frozenset(found | refused)
 
 
-def _counts(parameter: str, places: frozenset[str]) -> bool:
-    return not places or parameter in places
+def _is_about(wrong: _Wrong, places: frozenset[str]) -> bool:
+    """Whether a call went wrong at some of these parameters, or at all where there are none."""
+    return bool(wrong) and (not places or None in wrong or not places.isdisjoint(wrong))
 
 
 # --- Where and how long a change is in force ------------------------------------------------------
@@ -307,23 +396,24 @@ def _in_force(
 
     Promotions that are about other parameters of the tool change nothing.
     """
-    first, start, end = 1, _version(record), math.inf
+    first, start, end = 1, activated_at(record), math.inf
     for other in ledger.proposals.values():
         if other.tool_name != record.tool_name or other.activation is None or other is record:
             continue
         theirs = _places(other, revision)
         if theirs is None or (places and theirs and not places & theirs):
             continue
-        if _version(other) < start:
-            first = max(first, _version(other))
+        if activated_at(other) < start:
+            first = max(first, activated_at(other))
         else:
-            end = min(end, _version(other))
+            end = min(end, activated_at(other))
     if record.proposal_id not in ledger.promoted.get(record.tool_name, ()):
         end = min(end, record.events[-1].library_version)
     return first, start, end
 
 
-def _version(record: ProposalRecord) -> int:
+def activated_at(record: ProposalRecord) -> int:
+    """The library version that a promotion made; 0 for none."""
     return 0 if record.activation is None else record.activation.library_version
 
 
@@ -350,11 +440,11 @@ def undoing(record: ProposalRecord, ledger: Ledger, revision: Revision) -> tuple
 
     ours = changed(record)
     back = {(place, keyword, after, before) for place, keyword, before, after in ours}
-    until = math.inf if record.activation is None else _version(record)
+    until = math.inf if record.activation is None else activated_at(record)
     told = []
     for other in ledger.proposals.values():
         is_same_tool = other.tool_name == record.tool_name and other is not record
-        if not is_same_tool or other.activation is None or _version(other) >= until:
+        if not is_same_tool or other.activation is None or activated_at(other) >= until:
             continue
         theirs = changed(other)
         for deed, keys in (("takes back", back), ("sets again", ours.keys())):
@@ -402,13 +492,14 @@ class WorthProposer:
         ledger, revision = self._manager.ledger, cache(self._manager.revision)
         by_tool: dict[str, list[Episode]] = defaultdict(list)
         for episode in observations.episodes:
-            for name in {call.name for call in episode.calls} & ledger.promoted.keys():
+            called = {call.name for call in episode.calls} | _read(episode)
+            for name in called & ledger.promoted.keys():
                 by_tool[name].append(episode)
         for tool, seen in by_tool.items():
             if observations.tools and tool not in observations.tools:
                 continue
             fresh = filter(observations.is_fresh, seen)
-            if not any(_is_wrong(one, tool, frozenset()) for one in fresh):
+            if not any(_wrong(one, tool) for one in fresh):
                 continue
             episodes = seen if self._traffic is None else tuple(self._traffic(tool))
             for name in ledger.promoted[tool]:

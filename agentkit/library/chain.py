@@ -264,7 +264,6 @@ def verify_chain(
     verifier: Verifier | None = None,
     signed_from: int = 1,
     expected_head: ChainHead | None = None,
-    before: LibraryEvent | None = None,
 ) -> tuple[ChainFault, ...]:
     """All faults of a chain, in the order of the events.
 
@@ -280,7 +279,6 @@ def verify_chain(
         verifier: Checks the signatures; None leaves them alone.
         signed_from: The first event that has to be signed, for a chain that began without.
         expected_head: Where the chain ended at an earlier time. It may have grown since.
-        before: The event that ``events`` follow, where the chain was looked at up to it earlier.
 
     Returns:
         Faults and notes; see ``ChainFault.is_note``.
@@ -298,7 +296,7 @@ def verify_chain(
         gap event 2 is missing: event 3 follows event 1
         head the chain ends with event 4, but event 9 was seen before: its end was cut off
     """
-    return tuple(_faults(events, verifier, signed_from, expected_head, before))
+    return tuple(_faults(events, verifier, signed_from, expected_head))
 
 
 def _faults(
@@ -306,9 +304,9 @@ def _faults(
     verifier: Verifier | None,
     signed_from: int,
     expected_head: ChainHead | None,
-    before: LibraryEvent | None,
 ) -> Iterator[ChainFault]:
     unchecked, seen = 0, ""
+    before: LibraryEvent | None = None
     for event in events:
         if not _hash(event):
             yield _fault(event, "unreadable", "holds what JSON cannot, so it has no hash")

@@ -27,15 +27,7 @@ def distinct_name(name: str, taken: Container[str]) -> str:
     return candidate
 
 
-@dataclass(kw_only=True)
-class _Copies:
-    """The contents that stand under ``name__2``, ``name__3``, ..., and the next number."""
-
-    contents: set[str] = field(default_factory=set)
-    number: int = 2
-
-
-ConflictPolicy = Literal["error", "skip", "replace", "suffix"]
+ConflictPolicy = Literal["error", "skip", "replace"]
 
 
 @dataclass(kw_only=True)
@@ -46,37 +38,31 @@ class ImportPlan:
         upserts: Definitions to commit, by name.
         added: Names that are new.
         replaced: Names whose definition changes.
-        renamed: The name that was taken and the new one, of each definition that got another.
         skipped: Names that were taken, and left as they are.
         unchanged: How many definitions the library already holds as they are.
         refused: Names that were taken, under the policy ``error``.
         held: Definitions that wait for a person, by name.
-        copies: By name: what is known of its renamed copies, so that many take no longer each.
     """
 
     upserts: dict[str, ToolDefinition] = field(default_factory=dict)
     added: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
-    renamed: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     unchanged: int = 0
     refused: list[str] = field(default_factory=list)
     held: dict[str, ToolDefinition] = field(default_factory=dict)
-    copies: dict[str, _Copies] = field(default_factory=dict, repr=False)
 
     def hold(self, name: str) -> None:
         """Leave out what would stand under a name, until a person agrees to it."""
         self.held[name] = self.upserts.pop(name)
         self.added = [one for one in self.added if one != name]
         self.replaced = [one for one in self.replaced if one != name]
-        self.renamed = [pair for pair in self.renamed if pair[1] != name]
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object, without the definitions."""
         return {
             "added": self.added,
             "replaced": self.replaced,
-            "renamed": [{"from": old, "to": new} for old, new in self.renamed],
             "skipped": self.skipped,
             "unchanged": self.unchanged,
             "refused": self.refused,
@@ -91,47 +77,24 @@ def plan_import(
     Args:
         definitions: What is to be added.
         library: What is there already.
-        on_conflict: What to do with a name that another definition has: refuse the new
-            one, skip it, replace the old one, or add the new one under ``name__2``.
+        on_conflict: What to do with a name that another definition has: refuse the new one, skip
+            it, or replace the old one.
     """
     plan = ImportPlan()
     for definition in definitions:
-        _place(plan, library, definition, on_conflict)
+        name = definition.name
+        known = _known(plan, library, name)
+        if known is None:
+            plan.added.append(name)
+            plan.upserts[name] = definition
+        elif known.digest == definition.digest:
+            plan.unchanged += 1
+        elif on_conflict == "replace":
+            plan.replaced.append(name)
+            plan.upserts[name] = definition
+        else:
+            (plan.skipped if on_conflict == "skip" else plan.refused).append(name)
     return plan
-
-
-def _place(
-    plan: ImportPlan, library: Library, definition: ToolDefinition, on_conflict: ConflictPolicy
-) -> None:
-    name = definition.name
-    known = _known(plan, library, name)
-    if known is None:
-        plan.added.append(name)
-        plan.upserts[name] = definition
-    elif known.digest == definition.digest:
-        plan.unchanged += 1
-    elif on_conflict == "suffix":
-        _place_renamed(plan, library, definition)
-    elif on_conflict == "replace":
-        plan.replaced.append(name)
-        plan.upserts[name] = definition
-    else:
-        (plan.skipped if on_conflict == "skip" else plan.refused).append(name)
-
-
-def _place_renamed(plan: ImportPlan, library: Library, definition: ToolDefinition) -> None:
-    """Add under the first free name, unless a renamed copy of the same content is there."""
-    base, copies = definition.name, plan.copies.setdefault(definition.name, _Copies())
-    while (known := _known(plan, library, f"{base}__{copies.number}")) is not None:
-        copies.contents.add(replace(known, name=base).digest)
-        copies.number += 1
-    if definition.digest in copies.contents:
-        plan.unchanged += 1
-        return
-    name = f"{base}__{copies.number}"
-    origin = replace(definition.origin, original_name=definition.origin.original_name or base)
-    plan.renamed.append((base, name))
-    plan.upserts[name] = replace(definition, name=name, origin=origin)
 
 
 def _known(plan: ImportPlan, library: Library, name: str) -> ToolDefinition | None:

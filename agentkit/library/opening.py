@@ -20,8 +20,6 @@ the whole URL and returns a ``Store``."""
 
 _BUILT_IN = {
     "dir": "agentkit.library.directory:open_directory",
-    "http": "agentkit.library.remote:open_remote",
-    "https": "agentkit.library.remote:open_remote",
     "memory": "agentkit.library.memory:MemoryStore",
     "sqlite": "agentkit.library.sqlite.store:SQLiteStore",
 }
@@ -46,7 +44,6 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     ``sqlite:///~/lib.db``      a file in the home directory
     ``library.db``              short for ``sqlite:///library.db``; also ``.sqlite``, ``.sqlite3``
     ``dir:tools``               a folder with one readable file a tool, made for review in git
-    ``https://host``            a server of ``create_library_app``, read-only
     anything else               a plugin that registered the scheme
     ==========================  =====================================================
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent import Agent
@@ -23,7 +22,7 @@ from agentkit.server.chat_request import Asked, Reader
 from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, RateLimiter, ServerLimits
-from agentkit.server.metrics import CONTENT_TYPE, Metrics, RunMetrics, store_gauges
+from agentkit.server.metrics import CONTENT_TYPE, RunMetrics, store_gauges
 from agentkit.server.middleware import (
     LOCAL_NAMES,
     SCOPE_KEY,
@@ -57,9 +56,6 @@ READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
 _SLOW_SECONDS = 1.0
 """An episode that has waited longer for its store says that the store is in trouble."""
-
-Ready = Callable[[], Awaitable[Mapping[str, str]]]
-"""Returns the answer of ``/readyz``: ``status`` is ok, degraded or unavailable."""
 
 Endpoint = Callable[[Exchange, Scope], Awaitable[None]]
 """Answers a request that was admitted."""
@@ -170,14 +166,11 @@ def create_app(
         )
         routes[APPROVALS_PATH] = ("GET", approvals.list_waiting)
         routes[APPROVAL_PATH] = ("GET POST", approvals.answer_one)
-    app = assemble(
+    app = _application(
         routes,
-        constants={MODELS_PATH: {"object": "list", "data": [model]}},
+        models={"object": "list", "data": [model]},
         keys=keys,
-        limits=limits,
-        runs=service.runs,
-        metrics=service.metrics,
-        ready=service.ready,
+        service=service,
         open_metrics=open_metrics,
         allowed_hosts=allowed_hosts,
         lifespan=lambda _: service.lifespan(
@@ -226,32 +219,17 @@ class _Admitted:
             await self.endpoint(exchange, scope)
 
 
-def assemble(
+def _application(
     routes: Mapping[str, tuple[str, Endpoint]],
     *,
-    constants: Mapping[str, object] = MappingProxyType({}),
+    models: Mapping[str, object],
     keys: Keys | None,
-    limits: ServerLimits,
-    runs: Runs,
-    metrics: Metrics,
-    ready: Ready,
+    service: _Service,
     open_metrics: bool,
     allowed_hosts: Sequence[str] | None,
     lifespan: Callable[[Any], AbstractAsyncContextManager[None]],
 ) -> Starlette:
-    """An application of endpoints, with health, readiness and metrics beside them.
-
-    Args:
-        routes: By path the methods, and what answers.
-        constants: By path what it always says, as JSON.
-        keys: Who may use it; None allows everybody.
-        limits: What is taken on.
-        runs: What is under way.
-        metrics: Where requests are counted.
-        ready: Returns the answer of ``/readyz``.
-        open_metrics: Whether ``/metrics`` needs no key.
-        allowed_hosts: See ``create_app``.
-        lifespan: From the first request to the last one.
+    """An application of endpoints, with models, health, readiness and metrics beside them.
 
     Raises:
         MissingExtraError: Starlette is not installed.
@@ -269,19 +247,19 @@ def assemble(
         return JSONResponse(answers[request.scope[SCOPE_KEY].path])
 
     async def answer_ready(_: Request) -> Response:
-        readiness = await ready()
+        readiness = await service.ready()
         return JSONResponse(
             readiness, status_code=503 if readiness["status"] == "unavailable" else 200
         )
 
     async def count(_: Request) -> Response:
-        return Response(metrics.text(), media_type=CONTENT_TYPE)
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
 
-    answers = {HEALTH_PATH: {"status": "ok"}, **constants}
-    rates = RateLimiter(limits.requests_per_minute)
+    answers = {HEALTH_PATH: {"status": "ok"}, MODELS_PATH: models}
+    rates, limits = RateLimiter(service.limits.requests_per_minute), service.limits
     every: dict[str, tuple[str, Any]] = {
         **{
-            path: (method, _Admitted(endpoint=endpoint, runs=runs, rates=rates))
+            path: (method, _Admitted(endpoint=endpoint, runs=service.runs, rates=rates))
             for path, (method, endpoint) in routes.items()
         },
         **dict.fromkeys(answers, ("GET", say)),
@@ -294,7 +272,7 @@ def assemble(
         keys=keys,
         open_paths=frozenset({HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}),
         hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
-        metrics=metrics,
+        metrics=service.metrics,
         routes=every,
         send_seconds=limits.send_seconds,
     )
@@ -331,7 +309,7 @@ class _Service:
 
     def __init__(self, agent: Agent, limits: ServerLimits) -> None:
         self._agent = agent
-        self._limits = limits
+        self.limits = limits
         self._queue = agent.queue
         self._log = MinuteLog(_LOG)
         self._probe = Probe(lambda: run_in_daemon_thread(lambda: _ask(agent.store)))
@@ -365,8 +343,6 @@ class _Service:
     async def _not_ready(self) -> str:
         if self.runs.is_draining:
             return "stopping"
-        if self._replica is not None and self._replica.status.refuses:
-            return "stale"
         state = self._queue.state
         if state.failures or state.oldest_seconds > _SLOW_SECONDS:
             return "store"
@@ -390,7 +366,7 @@ class _Service:
         finally:
             if refreshing is not None:
                 refreshing.cancel()
-            await self.runs.drain(self._limits.drain_seconds)
+            await self.runs.drain(self.limits.drain_seconds)
             if close_agent:
                 await self._agent.close()
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
 from support.cost import fault_runs, fault_seconds
-from support.local_server import LocalServer
 from support.store_killer import kill_writers
 from support.store_race import Racer, race_faults, run_race
-from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
-from agentkit.library import Replica
 
 pytestmark = pytest.mark.faults
 
@@ -153,83 +146,3 @@ def test_a_reader_is_told_and_recovers(served_store, proxy, url_through):
                 break
             else:
                 pytest.fail("the store did not come back")
-
-
-SERVE = """
-import sys
-from agentkit import open_store
-from agentkit.server import serve
-from agentkit.server.library import create_library_app
-serve(create_library_app(open_store(sys.argv[1]), close_store=True), port=int(sys.argv[2]))
-"""
-
-
-class LibraryServer(LocalServer):
-    """The library of a store, served to other processes."""
-
-    def __init__(self, store: str) -> None:
-        super().__init__()
-        self._store = store
-
-    def command(self):
-        return [sys.executable, "-c", SERVE, self._store, str(self.port)]
-
-    def answers(self):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5):
-                return True
-        except (urllib.error.URLError, OSError):
-            return False
-
-
-@pytest.fixture
-def served_url(tmp_path) -> str:
-    """The store behind the server, which commits go to."""
-    return f"sqlite:///{tmp_path / 'library.db'}"
-
-
-@pytest.fixture
-def server(served_url) -> Iterator[LocalServer]:
-    """The server of a store that is empty."""
-    open_store(served_url).close()
-    with LibraryServer(served_url) as server:
-        yield server
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Try again until it is so; the test's own time limit ends it."""
-    while not is_so():
-        time.sleep(0.05)
-
-
-@pytest.mark.parametrize("fault", ["cut", "paused", "killed"])
-def test_a_reader_goes_on_with_what_it_has_and_catches_up(served_url, server, fault):
-    """While the server is away a replica keeps its last snapshot; then it has what came meanwhile."""
-    with (
-        TcpProxy(port=server.port) as proxy,
-        closing(open_store(served_url)) as writer,
-        closing(Replica(f"http://127.0.0.1:{proxy.port}?timeout=1", refresh_seconds=0.1)) as reader,
-    ):
-        racer = Racer(writer)
-        racer.offer(0)
-        assert reader.refresh().version == 1
-        begin = {"cut": proxy.cut, "paused": server.pause, "killed": server.kill}
-        end = {"cut": proxy.mend, "paused": server.resume, "killed": server.start}
-        begin[fault]()
-        racer.offer(1)
-        until_over = time.monotonic() + fault_seconds(1, 30)
-        while time.monotonic() < until_over:
-            assert reader.load().version == 1
-            time.sleep(0.1)
-        with pytest.raises(StoreUnavailableError):
-            open_and_load(f"http://127.0.0.1:{proxy.port}?timeout=1")
-        end[fault]()
-        until(lambda: reader.load().version == 2)
-        assert reader.load().digest == writer.load().digest
-        until(lambda: len(reader.events()) == 2)
-
-
-def open_and_load(url):
-    """What a reader without anything does first."""
-    with closing(open_store(url)) as store:
-        store.load()

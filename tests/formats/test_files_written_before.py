@@ -83,8 +83,8 @@ def test_the_newest_version_is_the_only_one_in_an_artifact_without_history(writt
 
 
 def test_an_artifact_with_history_restores_its_store(written):
-    """``import --restore`` makes the store again, versions and events included."""
-    printed("import", "artifact.json.gz", "--restore", "--store", "sqlite:///restored.db")
+    """``store copy`` makes the store again, versions and events included."""
+    printed("store", "copy", "artifact:artifact.json.gz", "sqlite:///restored.db")
     assert digests_by_version("sqlite:///restored.db") == EXPECTED["versions"]
 
 

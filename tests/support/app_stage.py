@@ -24,16 +24,6 @@ class AppStage:
 
     Starting and stopping a server takes 0.2 s, most of it uvicorn's own waiting, so that a module
     of tests has one. The lifespan of an application is the time for which it is shown.
-
-    Example:
-        >>> from agentkit import open_store
-        >>> from agentkit.server.library import create_library_app
-        >>> with AppStage() as stage:
-        ...     with stage.showing(create_library_app(open_store("memory:"))) as url:
-        ...         remote = open_store(f"{url}?cache=none")
-        ...         print(remote.load())
-        ...         remote.close()
-        Library(0 tools, version=0)
     """
 
     def __init__(self) -> None:

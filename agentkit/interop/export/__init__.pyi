@@ -24,5 +24,4 @@ from .importing import (
 from .store import (
     ArtifactStore as ArtifactStore,
     open_artifact as open_artifact,
-    restore_artifact as restore_artifact,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from agentkit.evolution.checker import (
 )
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposal import Proposal, ProposalRecord, checks_text
+from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
 from agentkit.library.dag import in_order
@@ -27,7 +27,7 @@ from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import without_claims
 
-Outcome = Literal["added", "replaced", "renamed", "unchanged", "skipped", "refused", "held"]
+Outcome = Literal["added", "replaced", "unchanged", "skipped", "refused", "held"]
 """What came of a definition. ``skipped`` and ``refused``: its name is taken; ``held``: a check or
 somebody who must agree stands against it."""
 
@@ -39,8 +39,8 @@ class ImportedTool:
     Attributes:
         name: Its name in the artifact.
         outcome: What came of it.
-        why: Why it is not in the library; or the name that it has there, when it was renamed; or
-            of which tools here it is made, when these are other revisions than those it came with.
+        why: Why it is not in the library; or of which tools here it is made, when these are other
+            revisions than those it came with.
         failed: The checks that speak against it.
         proposal_id: The proposal that brought it, waits or was rejected; empty for none.
     """
@@ -100,14 +100,12 @@ class ImportRequest:
         person: Who imports it and is responsible for it.
         on_conflict: What happens to a name that another definition has, as for
             ``agentkit tools import``.
-        approved: Tools that the person agrees to, of those to which a person must agree.
-        approves_all: Whether that is all of them.
+        approves_all: Whether the person agrees to every tool to which a person must agree.
         reason: Why, for the history.
     """
 
     person: Author
     on_conflict: ConflictPolicy = "error"
-    approved: Collection[str] = ()
     approves_all: bool = False
     reason: str = "import an artifact"
 
@@ -117,17 +115,9 @@ class ImportRequest:
                 f"a person imports an artifact, and {self.person.name!r} is a {self.person.kind}"
             )
 
-    def agrees_to(self, name: str) -> bool:
-        """Whether the person agrees to a tool."""
-        return self.approves_all or name in self.approved
-
 
 async def import_artifact(
-    artifact: Artifact,
-    manager: ToolManager,
-    request: ImportRequest,
-    *,
-    dry_run: bool = False,
+    artifact: Artifact, manager: ToolManager, request: ImportRequest
 ) -> ImportReport:
     """Bring the definitions of an artifact into a library.
 
@@ -145,36 +135,33 @@ async def import_artifact(
         artifact: What ``read_artifact`` gave.
         manager: The library's Tool Manager.
         request: Who imports, and how conflicting names are resolved.
-        dry_run: Write nothing, and say what would come of it. Of what would become a proposal it
-            is then said that it would, not what further checks say.
 
     Raises:
-        UsageError: ``request`` names a tool that the artifact does not have.
         StoreError: The store failed. New primitives are in together or not at all; proposals that
             were made before stay.
     """
     given = artifact.library
     coming = given.with_tools([without_claims(one) for one in given.definitions])
-    if unknown := sorted({*request.approved} - set(coming.tools)):
-        raise UsageError(f"the artifact has no tool {', '.join(map(repr, unknown))} to agree to")
-    failed = {one.name: text_faults(one) for one in coming.definitions if not one.is_composite}
+    doubted = {one.name for one in coming.definitions if not one.is_composite and text_faults(one)}
     manager.refresh()
-    entry = _Entry.of(coming, manager.library, manager.ledger, request, failed)
-    if entry.accepted and not dry_run:
+    entry = _Entry.of(coming, manager.library, manager.ledger, request, doubted)
+    if entry.accepted:
         identity = f"import-{uuid.uuid4().hex}"
 
         def change(held: Library) -> LibraryChange | None:
             nonlocal entry
-            entry = _Entry.of(coming, held, manager.ledger, request, failed)
+            entry = _Entry.of(coming, held, manager.ledger, request, doubted)
             return entry.change(identity, request)
 
         manager.edit(change, operation="import")
     outcomes = dict(entry.outcomes)
-    for name, definition in entry.proposed.items() if not dry_run else ():
-        agrees = name in entry.harmless or request.agrees_to(name)
-        outcomes[name] = await _propose(name, definition, manager, request, agrees=agrees)
-    tools = tuple(outcomes[name] for name in coming.tools)
-    return ImportReport(version=manager.library.version, tools=tools)
+    for definition in entry.proposed:
+        name = definition.name
+        agrees = name in entry.harmless or request.approves_all
+        outcomes[name] = await _propose(definition, manager, request, agrees=agrees)
+    tools = [outcomes[name] for name in coming.tools]
+    tools += [ImportedTool(name=n, outcome="skipped", why=_NO_TOOL) for n in given.instructions]
+    return ImportReport(version=manager.library.version, tools=tuple(tools))
 
 
 async def propose_tools(
@@ -183,25 +170,17 @@ async def propose_tools(
     """Propose tools that wait for a person, such as those that act through others.
 
     Args:
-        definitions: Under the names that they are to have, children first.
+        definitions: The tools, children first.
         manager: The library's Tool Manager.
         request: Who imports them.
     """
     return tuple(
-        [
-            await _propose(one.name, one, manager, request, agrees=request.agrees_to(one.name))
-            for one in definitions
-        ]
+        [await _propose(one, manager, request, agrees=request.approves_all) for one in definitions]
     )
 
 
 async def _propose(
-    name: str,
-    definition: ToolDefinition,
-    manager: ToolManager,
-    request: ImportRequest,
-    *,
-    agrees: bool,
+    definition: ToolDefinition, manager: ToolManager, request: ImportRequest, *, agrees: bool
 ) -> ImportedTool:
     """Propose a tool that is new or a new revision, and bring it on as far as it comes."""
     proposal, moved = _proposal(definition, manager, request)
@@ -212,11 +191,9 @@ async def _propose(
         if record.state == "validated":
             (step,) = await manager.advance_async(record.proposal_id)
             record, why = manager.ledger.proposals[record.proposal_id], step.why
-    identity = record.proposal_id
+    name, identity = definition.name, record.proposal_id
     if record.state == "active":
         outcome: Outcome = "replaced" if proposal.base else "added"
-        if definition.name != name:
-            outcome, moved = "renamed", definition.name
         return ImportedTool(name=name, outcome=outcome, why=moved, proposal_id=identity)
     why = why or manager.status(identity).why
     why = f"{why}; {moved}" if moved else why
@@ -257,7 +234,7 @@ def _lost_its_place(record: ProposalRecord) -> bool:
 
 
 _TAKEN = "the library has another definition of that name"
-_DEAR = "a person must agree to it: it may do harm, reach outside, or make others do so"
+_NO_TOOL = "instructions speak for their agent, so they are not imported; write the text in code"
 
 
 @dataclass(kw_only=True)
@@ -265,14 +242,14 @@ class _Entry:
     """How the definitions of an artifact enter a library; rebuilt on a newer one.
 
     Attributes:
-        accepted: What comes in at once, by the name that it gets; children before parents.
-        proposed: What becomes a proposal, by its name in the artifact; children before parents.
+        accepted: What comes in at once; children before parents.
+        proposed: What becomes a proposal; children before parents.
         harmless: Names of what needs nobody but the person who imports.
-        outcomes: What came, or would come, of each definition.
+        outcomes: What came of the others.
     """
 
-    accepted: dict[str, ToolDefinition] = field(default_factory=dict)
-    proposed: dict[str, ToolDefinition] = field(default_factory=dict)
+    accepted: list[ToolDefinition] = field(default_factory=list)
+    proposed: list[ToolDefinition] = field(default_factory=list)
     harmless: set[str] = field(default_factory=set)
     outcomes: dict[str, ImportedTool] = field(default_factory=dict)
 
@@ -283,46 +260,35 @@ class _Entry:
         held: Library,
         ledger: Ledger,
         request: ImportRequest,
-        failed: Mapping[str, tuple[FailedCheck, ...]],
+        doubted: Collection[str],
     ) -> _Entry:
-        """Sort the definitions on a library; ``failed`` says what speaks against new words."""
+        """Sort the definitions on a library; checks doubt the words of ``doubted``."""
         entry = cls()
         plan = plan_import(_in_order(coming, held), held, on_conflict=request.on_conflict)
         entry._note(coming.tools, "unchanged")
         entry._note(plan.skipped, "skipped", _TAKEN)
         entry._note(plan.refused, "refused", _TAKEN)
-        records = ledger.proposals.values()
         waiting = {
             one.candidate.digest
-            for one in records
+            for one in ledger.proposals.values()
             if one.is_open and one.is_arrival and one.candidate is not None
         }
-        old_name = {new: old for old, new in plan.renamed}
         here, known = held.with_tools(plan.upserts.values()), {**coming.tools, **held.tools}
-        for new, definition in plan.upserts.items():
-            name = old_name.get(new, new)
-            agrees = request.agrees_to(name)
-            if new in plan.replaced:
-                came = coming[name].definition
-                entry._propose(name, came, "replaced", "it would become a proposal")
+        for name, definition in plan.upserts.items():
+            if name in plan.replaced:
+                entry.proposed.append(coming[name].definition)
             elif definition.digest in waiting:
-                why = "" if agrees else "the proposal to add it is not decided"
-                entry._propose(name, definition, "added" if agrees else "held", why)
+                entry.proposed.append(definition)
             elif definition.is_composite:
                 moved = moved_pins(definition, settled(definition, here))
                 if not moved and not needs_person(definition, known):
                     entry.harmless.add(name)
-                    agrees = True
-                entry._propose(name, definition, "added" if agrees else "held", moved)
-            elif failed[name]:
-                entry._propose(name, definition, "held", checks_text(failed[name]), failed[name])
-            elif needs_person(definition, known) and not agrees:
-                entry._propose(name, definition, "held", _DEAR)
+                entry.proposed.append(definition)
+            elif name in doubted or (needs_person(definition, known) and not request.approves_all):
+                entry.proposed.append(definition)
             else:
-                entry.accepted[new] = definition
-                entry._note(
-                    [name], "added" if new == name else "renamed", new if new != name else ""
-                )
+                entry.accepted.append(definition)
+                entry._note([name], "added")
         return entry
 
     def change(self, identity: str, request: ImportRequest) -> LibraryChange | None:
@@ -331,24 +297,13 @@ class _Entry:
             return None
         return LibraryChange(
             proposal_id=identity,
-            upserts=tuple(self.accepted.values()),
+            upserts=tuple(self.accepted),
             author=request.person.name,
             reason=request.reason,
         )
 
     def _note(self, names: Iterable[str], outcome: Outcome, why: str = "") -> None:
         self.outcomes |= {name: ImportedTool(name=name, outcome=outcome, why=why) for name in names}
-
-    def _propose(
-        self,
-        name: str,
-        definition: ToolDefinition,
-        outcome: Outcome,
-        why: str,
-        failed: tuple[FailedCheck, ...] = (),
-    ) -> None:
-        self.proposed[name] = definition
-        self.outcomes[name] = ImportedTool(name=name, outcome=outcome, why=why, failed=failed)
 
 
 def _in_order(coming: Library, held: Library) -> Iterator[ToolDefinition]:

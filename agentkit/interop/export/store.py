@@ -7,18 +7,14 @@ from pathlib import Path
 
 from agentkit.episodes import Episode
 from agentkit.errors import (
-    ArtifactError,
     ReadOnlyStoreError,
     StoreError,
     StoreLookupError,
     UsageError,
 )
-from agentkit.evolution.checker import text_faults
-from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export.artifact import Artifact
 from agentkit.interop.export.file import read_artifact
 from agentkit.library.changes import check_filter, no_such_version, revisions_of
-from agentkit.library.copying import copy_library
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
@@ -149,55 +145,3 @@ def open_artifact(url: str) -> ArtifactStore:
         raise StoreLookupError(f"there is no artifact {path}: no such file") from error
     except OSError as error:
         raise StoreError(f"the artifact {path} cannot be read: {error.strerror}") from error
-
-
-def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool = False) -> int:
-    """Make a store what the artifact's store was: every version, every event, as it was.
-
-    Versions have their numbers, changes their ids, authors, reasons and times, and events their
-    hashes and signatures, so that ``agentkit log --verify`` holds.
-
-    Nothing is validated but the texts of the definitions, which must pass the same checks as on
-    import: a history cannot be taken in by parts.
-
-    Args:
-        artifact: One that has its history.
-        store: An empty store.
-        trusted: Leave the texts alone, because the signature was checked.
-
-    Returns:
-        The library version.
-
-    Raises:
-        UsageError: The store is not empty, or the artifact has no history.
-        ArtifactError: A text is suspicious.
-        StoreError: The store failed; what was restored before stays, so start again with a new
-            store.
-    """
-    if not artifact.has_history:
-        raise UsageError(
-            "the artifact has no history to restore; import it ('agentkit import'), or export it "
-            "with its history"
-        )
-    if store.versions() or store.events():
-        raise UsageError("a history is restored into an empty store, and this one holds something")
-    if not trusted:
-        _check_texts(artifact)
-    version = artifact.changes[-1].version
-    copy_library(ArtifactStore(artifact), store, artifact.events, after=0, until=version)
-    return version
-
-
-def _check_texts(artifact: Artifact) -> None:
-    seen: set[str] = set()
-    for applied in artifact.changes:
-        for definition in applied.change.upserts:
-            if definition.digest in seen:
-                continue
-            seen.add(definition.digest)
-            if failed := text_faults(definition):
-                raise ArtifactError(
-                    f"{definition.name!r} of version {applied.version}: {failed[0]}; check who "
-                    "made the artifact (its signature), or import what is not suspicious",
-                    place=f"changes ({definition.name!r})",
-                )

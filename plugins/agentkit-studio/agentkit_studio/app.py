@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from agentkit.errors import AgentKitError, StoreLookupError, StoreUnavailableError
 from agentkit.evolution.gates import GateConfig
-from agentkit.library.store import Store
+from agentkit.library.store import EpisodeStore, Store
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
@@ -62,6 +62,7 @@ def create_studio(
     replays: Agents | None = None,
     retriever: Retriever | None = None,
     gates: GateConfig = GateConfig(),  # noqa: B008 - frozen
+    evaluations: EpisodeStore | None = None,
     title: str = "agentkit",
     https: bool = False,
     prefix: str = "",
@@ -80,6 +81,7 @@ def create_studio(
             present library would do; without it nothing is replayed.
         retriever: Ranks tools, as the project's agents do; None for the default.
         gates: The knobs of the gates, as the project has them.
+        evaluations: Where answers of ``agentkit eval`` are, which show what changes are worth.
         title: Name of the project.
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
@@ -99,6 +101,7 @@ def create_studio(
         replays=replays,
         retriever=retriever or default_retriever(),
         gates=gates,
+        evaluations=evaluations,
         title=title,
         places=places,
     )

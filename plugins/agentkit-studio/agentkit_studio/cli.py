@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from agentkit.agent.agent import Agent
-from agentkit.cli.options import StoreUrl, command, option
+from agentkit.cli.options import Answers, StoreUrl, command, option
 from agentkit.cli.output import say
 from agentkit.cli.project import current_project
 from agentkit.cli.run import AgentOptions, make_agent
-from agentkit.cli.stores import manager_of, opened, person, retriever_of
+from agentkit.cli.stores import manager_of, opened, opened_if_there, person, retriever_of
 from agentkit.errors import UsageError
 from agentkit.server.keys import Keys
 from agentkit_studio.access import Access, Role
@@ -32,6 +32,7 @@ def studio(
     https: bool = False,
     read_only: bool = False,
     options: AgentOptions,
+    answers: Answers,
     store_url: StoreUrl,
 ) -> None:
     """Review proposals, watch runs and try the agent in the browser.
@@ -85,7 +86,7 @@ def studio(
         if key:
             say(f"The address works once; in other browsers sign in with the key {key}")
 
-    with opened(store_url) as store:
+    with opened(store_url) as store, opened_if_there(answers) as evaluations:
 
         def agent_at(version: int | None, model: str) -> Agent[Any, Any]:
             changed = replace(options, pin=version, model=model or options.model)
@@ -106,6 +107,7 @@ def studio(
             replays=replaying_at if options.targets else None,
             retriever=retriever_of(store),
             gates=current_project().rules,
+            evaluations=evaluations,
             https=https,
             prefix=prefix,
         )

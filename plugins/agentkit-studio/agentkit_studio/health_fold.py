@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import median
@@ -35,8 +35,9 @@ from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evaluation.doctor.catalogue import KINDS, Finding, Kind
 from agentkit.evolution.compare import canary_scores
 from agentkit.evolution.gates import ArmScore
+from agentkit.evolution.worth import MOST_TRAFFIC, Traffic
 from agentkit.library.library import Library
-from agentkit.library.store import Store
+from agentkit.library.store import EpisodeFilter, EpisodeStore, Store
 from agentkit.metrics.statistics import wilson_interval
 
 _LOG = logging.getLogger(__name__)
@@ -65,9 +66,6 @@ MOST_FINDINGS = 50
 """Findings of a kind that are kept."""
 
 _SEARCHING = {"not_found", "confused", "duplicate", "near_duplicate", "siblings"}
-
-_MOST_TOOLS = 20_000
-"""Names of tools whose calls are counted; models make names up."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,10 +179,23 @@ class HealthFold:
     Args:
         store: Where the episodes are.
         is_busy: Whether somebody waits for a page; a long count lets them go first.
+        evaluations: Where answers of ``agentkit eval`` are; the worth of changes is read there too.
+        changed: Names the tools with promoted changes.
+
+    Attributes:
+        traffic: What the worth of promoted changes is read from.
     """
 
-    def __init__(self, store: Store, is_busy: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        is_busy: Callable[[], bool] = lambda: False,
+        *,
+        evaluations: EpisodeStore | None = None,
+        changed: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self._store, self._is_busy = store, is_busy
+        self._evaluations, self._changed = evaluations, changed
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._newest_counted = threading.Event()
@@ -197,7 +208,8 @@ class HealthFold:
         self.versions: dict[int, Group] = defaultdict(Group)
         self.days: dict[str, Group] = defaultdict(Group)
         self.arms: dict[tuple[str, str], Group] = defaultdict(Group)
-        self.tools: dict[str, dict[int, list[int]]] = {}
+        self.traffic = Traffic()
+        self._newest_answer = ""
         self._trials: dict[str, list[tuple[str, str, ArmScore]]] = {}
 
     @property
@@ -242,22 +254,6 @@ class HealthFold:
         known = self._known.get(episode.episode_id)
         return None if known is None or self.is_working else known.by
 
-    def calls_of(self, tool: str, since: int, until: int | None = None) -> tuple[int, int]:
-        """Calls of a tool in runs with some library versions, and how many of them failed.
-
-        Args:
-            tool: The name.
-            since: The first version.
-            until: The version behind the last one; None for all that follow.
-        """
-        with self._lock:
-            found = [
-                counts
-                for version, counts in self.tools.get(tool, {}).items()
-                if since <= version and (until is None or version < until)
-            ]
-        return sum(one[0] for one in found), sum(one[1] for one in found)
-
     def scores_of(self, experiment: str) -> Sequence[ArmScore]:
         """How the sessions of a canary went, as its gate takes them: the first record of each."""
         with self._lock:
@@ -290,12 +286,11 @@ class HealthFold:
             return Library()
 
     def _work(self) -> None:
-        newest = ""
+        newest, gone_on = "", bool(self._newest)
         try:
-            for number, one in enumerate(self._store.select()):
-                if number >= _UNINTERRUPTED and number % _STRETCH == 0:
-                    self._newest_counted.set()
-                    self._let_others_first()
+            added = set(self._changed()) - self.traffic.tools
+            self.traffic.tools |= added
+            for one in self._in_turns(self._store.select()):
                 newest = newest or one.episode_id
                 if one.episode_id <= self._newest:
                     break
@@ -303,10 +298,42 @@ class HealthFold:
                 with self._lock:
                     self._take(one, label)
             self._newest = newest or self._newest
+            self._look_back(added if gone_on else ())
         except StoreError as error:
             _LOG.warning("the episodes are not counted to the end: %s", error_line(error))
         finally:
             self._newest_counted.set()
+
+    def _look_back(self, added: Collection[str]) -> None:
+        """Read what the worth of changes takes beside the newest episodes of the store.
+
+        Args:
+            added: Tools that were not looked at when their episodes were counted.
+        """
+        for tool in added:
+            of_tool = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
+            for one in self._in_turns(self._store.select(of_tool)):
+                known = self._known.get(one.episode_id)
+                record = self._store.get(known.by) if known is not None and known.by else None
+                verdict = one.verdict if record is None else record.verdict
+                self.traffic.add(replace(one, verdict=verdict))
+        if self._evaluations is None:
+            return
+        newest, seen = "", "" if added else self._newest_answer
+        for one in self._in_turns(self._evaluations.select()):
+            newest = newest or one.episode_id
+            if one.episode_id <= seen:
+                break
+            self.traffic.add(one)
+        self._newest_answer = newest or self._newest_answer
+
+    def _in_turns(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
+        """The episodes, with pauses in which pages that somebody waits for go first."""
+        for number, one in enumerate(episodes):
+            if number >= _UNINTERRUPTED and number % _STRETCH == 0:
+                self._newest_counted.set()
+                self._let_others_first()
+            yield one
 
     def _let_others_first(self) -> None:
         until = time.monotonic() + _LONGEST_PAUSE
@@ -348,7 +375,7 @@ class HealthFold:
         for group in self._groups(known, one.metadata):
             group.add(one, self._chance)
             group.judge(known)
-        self._count_calls(one)
+        self.traffic.add(one if verdict is one.verdict else replace(one, verdict=verdict))
         self._known[one.episode_id] = known
         while len(self._known) > _MOST_REMEMBERED:
             del self._known[next(iter(self._known))]
@@ -358,15 +385,6 @@ class HealthFold:
         yield self.days[known.day]
         if labels.get(EXPERIMENT):
             yield self.arms[labels[EXPERIMENT], labels.get(ARM, "control")]
-
-    def _count_calls(self, one: Episode) -> None:
-        for result in one.results:
-            name = one.library_names.get(result.name, result.name)
-            if name not in self.tools and len(self.tools) >= _MOST_TOOLS:
-                continue
-            counts = self.tools.setdefault(name, {}).setdefault(one.library_version, [0, 0])
-            counts[0] += 1
-            counts[1] += result.status == "failed"
 
     def _later(self, episode_id: str, verdict: Verdict, record_id: str) -> None:
         """A verdict that was given beside its episode; of several the newest record counts."""
@@ -379,8 +397,9 @@ class HealthFold:
         if record_id < before.by:
             return
         label = ""
-        if not verdict.passed and (one := self._store.get(episode_id)) is not None:
-            label = self._label(one, verdict)
+        if (one := self._store.get(episode_id)) is not None:
+            label = "" if verdict.passed else self._label(one, verdict)
+            self.traffic.add(replace(one, verdict=verdict))
         known = replace(before, passed=verdict.passed, by=record_id, label=label)
         for group in self._groups(before, {}):
             group.judge(before, by=-1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from agentkit.episodes.labels import with_late_verdicts
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.differences import model_view
 from agentkit.evolution.manager import ToolManager
@@ -16,14 +15,12 @@ from agentkit.evolution.validation.checks import (
     SEMANTIC_CHECKS,
     STRUCTURAL_CHECKS,
 )
-from agentkit.library import EpisodeFilter
 from agentkit.library.events import Author
 from agentkit_studio.figures import budget_of, gate_figure
 from agentkit_studio.pages import Asked, BadRequestError, Goto, NotThereError, Page, Place
 from agentkit_studio.views import lines, pretty, side_by_side
 
 _PAGE = 50
-_MOST_TRAFFIC = 5_000  # episodes of the tool that the worth of a promotion is read from
 
 _CHECKS = (
     f"{len(LEXICAL_CHECKS)} of the words, {len(STRUCTURAL_CHECKS)} of the contract, "
@@ -70,13 +67,10 @@ def _page(records: Sequence[ProposalRecord], after: str) -> tuple[Sequence[Propo
 def proposal(asked: Asked) -> Page:
     """All that a person needs to decide about one proposal."""
     manager, record = _found(asked)
-    store = asked.studio.store
-    newest = EpisodeFilter(tool_name=record.tool_name, limit=_MOST_TRAFFIC)
+    health = asked.studio.health
+    health.update()
     review = review_of(
-        manager,
-        record.proposal_id,
-        find=store.get,
-        traffic=lambda _: with_late_verdicts(store.select(newest)),
+        manager, record.proposal_id, find=asked.studio.find, traffic=lambda _: health.traffic
     )
     rules = asked.studio.gates
     before, after = (
@@ -97,6 +91,7 @@ def proposal(asked: Asked) -> Page:
         "pin": manager.ledger.pins.get(record.tool_name),
         "served": _served_since(review),
         "version": manager.library.version,
+        "is_counting": health.is_working,
     }
     return Page(template="proposal.html", section="inbox", values=values)
 

@@ -16,12 +16,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agentkit.agent.agent import Agent
+from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown, shown_value, visible
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.evolution.manager import ToolManager
-from agentkit.library.store import Store
+from agentkit.library.store import EpisodeStore, Store
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 from agentkit_studio.access import Access, Role, User
@@ -185,6 +186,7 @@ class Studio:
         gates: The knobs of the gates, for the pictures of their numbers.
         title: Name of the project.
         places: All addresses.
+        evaluations: Where answers of ``agentkit eval`` are; None for nowhere.
         waiting: Requests for pages that are being answered.
     """
 
@@ -199,6 +201,7 @@ class Studio:
     gates: GateConfig = GateConfig()  # noqa: RUF009 - frozen
     title: str = "agentkit"
     places: Sequence[Place] = ()
+    evaluations: EpisodeStore | None = None
     waiting: set[int] = field(default_factory=set)
     _made: dict[tuple[int | None, str, bool], Agent[Any, Any]] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
@@ -235,7 +238,21 @@ class Studio:
     @cached_property
     def health(self) -> HealthFold:
         """The numbers of the episodes."""
-        return HealthFold(self.store, lambda: bool(self.waiting))
+        return HealthFold(
+            self.store,
+            lambda: bool(self.waiting),
+            evaluations=self.evaluations,
+            changed=lambda: {
+                one.tool_name
+                for one in self.manager.ledger.proposals.values()
+                if one.activation is not None
+            },
+        )
+
+    def find(self, episode_id: str) -> Episode | None:
+        """An episode of the store, or an answer of ``agentkit eval``."""
+        found = self.store.get(episode_id)
+        return found if self.evaluations is None or found else self.evaluations.get(episode_id)
 
     @cached_property
     def examination(self) -> Examination:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -15,10 +16,10 @@ from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evaluation.doctor.catalogue import KINDS
 from agentkit.evaluation.doctor.schemas import markup
 from agentkit.evolution.differences import model_view, view_changes
-from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.review import summary_of
+from agentkit.evolution.worth import Worth, activated_at, worth_of
 from agentkit.library.store import ToolRevision
-from agentkit.metrics.statistics import Interval, wilson_interval
 from agentkit.retrieval.cards import card, estimate_tokens, schema_text
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import invisible
@@ -34,25 +35,6 @@ _LONGEST_QUERY = 2_000
 _FEW = 3
 _LONGEST_TEXT = 10_000
 SUMMARY = "summary"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BeforeAndAfter:
-    """How calls of a tool went before and after a change was promoted.
-
-    Attributes:
-        proposal_id: The change.
-        summary: What it changed.
-        version: The library version that it made.
-        before: Calls since the change before it, and the share of them that failed.
-        after: The same until the next change.
-    """
-
-    proposal_id: str
-    summary: str
-    version: int
-    before: tuple[int, Interval | None]
-    after: tuple[int, Interval | None]
 
 
 async def listed(asked: Asked) -> Page:
@@ -105,7 +87,8 @@ def tool(asked: Asked) -> Page:
         "can_mend": can_mend,
         "fields": {} if definition is None else text_fields(definition),
         "graph": graph_around(library, name),
-        "worth": list(_worth(asked, name)),
+        "promoted": list(_promoted(asked, name)),
+        "activated_at": activated_at,
         "is_counting": asked.studio.health.is_working,
         "pin": manager.ledger.pins.get(name),
     }
@@ -135,31 +118,21 @@ def _compared(query: Mapping[str, str], revisions: Sequence[ToolRevision]) -> di
     }
 
 
-def _worth(asked: Asked, name: str) -> Iterator[BeforeAndAfter]:
-    """What came of each promoted change of a tool, the newest first."""
-    manager, health = asked.studio.manager, asked.studio.health
+def _promoted(asked: Asked, name: str) -> Iterator[tuple[ProposalRecord, str, Worth | None]]:
+    """Each promoted change of a tool, the newest first, with what it is worth since."""
+    manager = asked.studio.manager
+    revision = cache(manager.revision)
     made = [
-        (record.activation.library_version, record)
+        record
         for record in manager.ledger.proposals.values()
         if record.tool_name == name and record.activation is not None
     ]
-    made.sort(key=lambda pair: pair[0])
-    bounds = [0, *(version for version, _ in made), None]
-    for at in range(len(made) - 1, -1, -1):
-        version, record = made[at]
-        base = manager.revision(name, record.base) if record.base else None
+    for record in sorted(made, key=activated_at, reverse=True):
+        base = revision(name, record.base) if record.base else None
         changes = view_changes(base, record.candidate)
-        yield BeforeAndAfter(
-            proposal_id=record.proposal_id,
-            summary=summary_of(base, record.candidate, changes),
-            version=version,
-            before=_share(*health.calls_of(name, bounds[at] or 0, version)),
-            after=_share(*health.calls_of(name, version, bounds[at + 2])),
-        )
-
-
-def _share(calls: int, failed: int) -> tuple[int, Interval | None]:
-    return calls, wilson_interval(failed, calls) if calls else None
+        summary = summary_of(base, record.candidate, changes)
+        traffic = asked.studio.health.traffic
+        yield record, summary, worth_of(record.proposal_id, manager.ledger, revision, traffic)
 
 
 def pin(asked: Asked) -> Goto:

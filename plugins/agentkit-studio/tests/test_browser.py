@@ -146,7 +146,7 @@ def tell_the_story(project, page):
     page.get_by_text("the next round learns from it").wait_for()
     open_section(page, "Tools")
     page.get_by_role("link", name="car_loan").click()
-    page.get_by_text("What each promoted change was worth").wait_for()
+    page.get_by_text("What each promoted change is worth").wait_for()
     open_section(page, "Health")
     page.locator(".chart canvas").nth(1).wait_for()
     assert "100.0 %" in page.locator(".tiles").inner_text()

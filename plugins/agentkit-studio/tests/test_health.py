@@ -12,12 +12,13 @@ from starlette.testclient import TestClient
 
 from agentkit import open_store
 from agentkit.cli.stores import manager_of
-from agentkit.episodes import Episode, Verdict
+from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import StoreUnavailableError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.observers import judged
 from agentkit.library.memory import MemoryStore
+from agentkit.messages import AssistantMessage, ToolCall
 from agentkit_studio import Access, create_studio
 from agentkit_studio.health_fold import HealthFold
 
@@ -137,6 +138,22 @@ def test_of_many_canaries_the_newest_are_kept():
         store.append(made(number, passed=True, metadata=labels))
     fold.update(wait=20)
     assert [len(fold.scores_of(f"p{one}")) for one in (2, 3, 6)] == [0, 5, 5]
+
+
+def test_worth_is_read_from_answers_of_eval_too():
+    """Each of them once, and the newer ones at the next look."""
+    call = ToolCall(call_id="1", name="loan", arguments={})
+    turn = Turn(message=AssistantMessage(tool_calls=(call,)))
+    store, evaluations = MemoryStore(), MemoryStore()
+    store.append(made(1, turns=(turn,)))
+    evaluations.append(made(2, turns=(turn,)))
+    fold = HealthFold(store, evaluations=evaluations, changed=lambda: ["loan"])
+    fold.update(wait=20)
+    assert len(fold.traffic.of("loan")) == 2
+    evaluations.append(made(3, turns=(turn,)))
+    fold.update(wait=20)
+    assert len(fold.traffic.of("loan")) == 3
+    assert fold.counted == 1
 
 
 verdicts = st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from agentkit import Library, tool
+from agentkit.cli.main import main
 from agentkit.cli.stores import manager_of
+from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution import ToolManager
+from agentkit.evolution.observers import judged
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.testing import primitive_library
 from agentkit_studio import Access, create_studio
@@ -200,14 +205,54 @@ def test_a_person_proposes_a_text(studio, csrf, manager):
     assert studio("vera").post("/tools/loan_offer/suggest", data=form).status_code == 403
 
 
-def test_a_change_shows_what_it_was_worth(studio, act, store, proposal_id, manager):
-    """Calls that failed before and after, as far as runs were counted."""
+def later_calls(store, wrong, right, prefix="9"):
+    """Conversations with library version 2, some with a call that the tool refused."""
+    kept = next(one for one in store.select() if one.results[0].status == "failed")
+    taken = next(one for one in store.select() if one.results[0].status == "ok")
+    for at in range(wrong + right):
+        one = kept if at < wrong else taken
+        name = f"{prefix}{at:015x}"
+        store.append(replace(one, episode_id=name, library_version=2, session_id=None))
+
+
+def test_pages_and_review_tell_the_same_worth(studio, act, store, proposal_id, tmp_path):
+    """Of calls before and after, and of verdicts that were given later."""
     client = studio()
     act(client, "approve")
-    page = client.get("/tools/loan_offer").text
-    assert "50.0 %" in page
-    assert "of 24" in page
-    assert "no call" in page
+    assert "no traffic to tell yet" in client.get("/tools/loan_offer").text
+    later_calls(store, 2, 6, prefix="f")
+    judge = Evidence(kind="wrong_value", message="", tool="loan_offer", parameter="periods")
+    right = store.get(f"f{7:015x}")
+    store.append(judged(right, Verdict(passed=False, evidence=(judge,))))
+    shown = CliRunner().invoke(
+        main,
+        ["review", "show", proposal_id, "--json", "--store", f"sqlite:///{tmp_path}/library.db"],
+    )
+    worth = json.loads(shown.stdout)["worth"]
+    told = [worth[name] for name in ("control_wrong", "control", "later_wrong", "later")]
+    assert told == [12, 24, 3, 8]
+    for page in ("/tools/loan_offer", f"/inbox/{proposal_id}"):
+        text = client.get(page).text
+        assert "3 of 8" in text
+        assert "12 of 24" in text
+        assert f"{100 * worth['gain']['value']:+.1f}" in text
+
+
+def test_a_change_that_is_promoted_while_one_looks_has_its_earlier_traffic(
+    studio, act, store, proposal_id
+):
+    """Calls are kept of changed tools alone, and read again for a tool that changes now."""
+    client = studio()
+    client.get("/health")
+    later_calls(store, 1, 3)
+    judge = Evidence(kind="wrong_value", message="", tool="loan_offer", parameter="periods")
+    right = store.get(f"9{3:015x}")
+    store.append(judged(right, Verdict(passed=False, evidence=(judge,))))
+    client.get("/health")
+    act(client, "approve")
+    text = client.get("/tools/loan_offer").text
+    assert "2 of 4" in text
+    assert "12 of 24" in text
 
 
 def test_the_picture_of_composites_is_bounded(composite, manager):

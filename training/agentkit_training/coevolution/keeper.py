@@ -39,8 +39,9 @@ from agentkit.evolution.proposal import Suggestion
 from agentkit.evolution.repository import LibraryStore
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.checks import validate
-from agentkit.interop.export import Artifact, artifact_of, restore_artifact
+from agentkit.interop.export import Artifact, ArtifactStore, artifact_of
 from agentkit.library import Library
+from agentkit.library.copying import copy_store
 from agentkit.library.dag import depth
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Retention, Store
@@ -457,7 +458,7 @@ class LibraryKeeper:
                     "empty store, into which the checkpoint's library is put, or begin anew"
                 )
         else:
-            restore_artifact(artifact, self.store, trusted=True)  # our own, by its digest
+            copy_store(ArtifactStore(artifact), self.store)
         self._manager = self._opened()
 
     def _opened(self) -> ToolManager:

@@ -19,14 +19,15 @@ from agentkit.errors import MissingExtraError
 from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import (
     Artifact,
+    ArtifactStore,
     artifact_of,
     open_artifact,
     read_artifact,
-    restore_artifact,
     write_artifact,
 )
 from agentkit.library import Library
 from agentkit.library.chain import verify_chain, verify_library
+from agentkit.library.copying import copy_store
 from agentkit.library.events import Signer, Verifier
 from agentkit.library.store import Store
 from agentkit_training.errors import ExportError
@@ -99,7 +100,7 @@ def restored_store(artifact: str | Path) -> Store:
         ArtifactError: The file is no artifact, or was changed.
     """
     store = open_store("memory:")
-    restore_artifact(read_artifact(Path(artifact).expanduser()), store, trusted=True)
+    copy_store(ArtifactStore(read_artifact(Path(artifact).expanduser())), store)
     return store
 
 
