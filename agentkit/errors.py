@@ -32,7 +32,7 @@
         * ModelTimeoutError      the server did not answer in time
         * ModelStatusError       the server answered with an error status
         * ModelResponseError     the answer is not what the protocol says
-        * ReplayMismatchError    a cassette holds no answer for this request
+        * ReplayMismatchError    a script of a test has run out
     * RunError                   a run could not go on; carries the episode so far
     * McpError
         * McpConnectionError     an MCP server could not be reached, or hung up (a ConnectionError)
@@ -399,7 +399,7 @@ class ModelResponseError(ModelError):
 
 
 class ReplayMismatchError(ModelError):
-    """A cassette or a script holds no answer for this request."""
+    """The script of a model for tests has run out."""
 
 
 class RunError(AgentKitError):

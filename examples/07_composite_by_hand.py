@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agentkit import Agent, composite
 from agentkit.errors import ContractViolation
-from agentkit.library.dag import depth, flat_size, saved_calls
+from agentkit.library.dag import depth, flat_size
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, primitive_library
 
@@ -58,8 +58,8 @@ def car_cost(price: float, percent: float, months: int, insurance: float, fuel: 
 
 library = primitive_library().with_tools([car_rate, car_cost])
 for name in ("mul", "car_rate", "car_cost"):
-    facts = depth(library, name), flat_size(library, name), saved_calls(library, name)
-    print("{:9} depth {}, stands for {} primitive calls, saves {}".format(name, *facts))
+    facts = depth(library, name), flat_size(library, name)
+    print("{:9} depth {}, stands for {} primitive calls".format(name, *facts))
 
 children = [child.name for child in car_cost.definition.signature.children]
 print("car_cost calls", ", ".join(children), "and changes nothing:", end=" ")

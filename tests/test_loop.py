@@ -75,16 +75,16 @@ def environment(folder):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
 
 
-def typed(*words, lines=None):
+def typed(*words):
     """What a command prints, as it is typed in the folder."""
-    done = CliRunner().invoke(main, list(words), input=lines, catch_exceptions=False)
+    done = CliRunner().invoke(main, list(words), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
 
-async def run(*words, lines=None):
+async def run(*words):
     """The same beside the servers; commands have event loops of their own."""
-    return await asyncio.to_thread(typed, *words, lines=lines)
+    return await asyncio.to_thread(typed, *words)
 
 
 async def accuracy():
@@ -162,7 +162,6 @@ async def test_what_was_promoted_is_what_everybody_sees(folder, environment):
         assert '+ enum: ["resolved", "duplicate", "cancelled"]' in shown
         assert "Conversations that failed (3 of" in shown
         assert await run("run", REQUEST) == f"{NEW}\n"
-        assert NEW in await run("chat", lines=f"{REQUEST}\n")
         assert await answer_of(client, 2) == (2, NEW)
         assert await served_outcomes(folder, environment) == OUTCOMES
         assert await toolset_outcomes() == OUTCOMES
@@ -172,7 +171,6 @@ async def test_what_was_promoted_is_what_everybody_sees(folder, environment):
         await run("rollback", "close_ticket", "--reason", "to see the old")
         assert await accuracy() == (before, of)
         assert await run("run", REQUEST) == f"{OLD}\n"
-        assert OLD in await run("chat", lines=f"{REQUEST}\n")
         assert await answer_of(client, 3) == (3, OLD)
         assert await toolset_outcomes() is None
         assert await run("run", REQUEST, "--pin", "2") == f"{NEW}\n"
@@ -230,3 +228,55 @@ async def test_the_same_story_in_python(folder):
         assert (result.output, result.episode.library_version) == (OLD, 3)
         held = Agent(clerk, tools=[close_ticket], store=store, store_policy=StorePolicy(pin=2))
         assert (await held.run(REQUEST)).output == NEW
+
+
+GARAGE = '''
+import json
+
+from agentkit.evolution.validation.semantic_judge import CRITERIA
+from agentkit.testing import FunctionModel
+
+def answer(request):
+    """Guesses, unless its instructions say what to ask for."""
+    asks = "number plate before" in request.messages[0].text
+    return "What is your number plate?" if asks else "Your car is ready."
+
+def critic(request):
+    text = "You answer customers of a garage. Ask for the number plate before you answer."
+    return "<description>" + json.dumps(dict(tool="instructions/garage", summary=text)) + "</description>"
+
+def judge(request):
+    return json.dumps({name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA})
+
+def open_garage(name):
+    return FunctionModel({"answer": answer, "critic": critic, "judge": judge}[name], name=name)
+'''
+
+
+def test_instructions_take_the_same_way(tmp_path, monkeypatch, plug_in):
+    """Typed: tasks that fail, a round that rewrites the instructions, the log, and back."""
+    plug_in("agentkit_garage", GARAGE, "[agentkit.models]\ngarage = agentkit_garage:open_garage\n")
+    monkeypatch.chdir(tmp_path)
+    text = "You answer customers of a garage."
+    (tmp_path / "garage.py").write_text(
+        f"from agentkit import Instructions\nsaid = Instructions(name='garage', text={text!r})\n"
+    )
+    answer = {"contains": "number plate"}
+    tasks = [
+        {"id": f"t{at}", "request": f"Is car {at} ready?", "expects": answer} for at in range(24)
+    ]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    name = "instructions/garage"
+    who = ("--model", "garage:answer")
+    assert "1 added" in typed("tools", "add", "garage.py")
+    said = ("--tools", "garage.py", "--instructions", name)
+    assert typed("run", "Is my car ready?", *who, *said).startswith("Your car is ready.")
+    typed("eval", "tasks.jsonl", *who, "--instructions", name)
+    helpers = ("--feedback-model", "garage:critic", "--judge", "garage:judge")
+    told = typed("evolve", "--tasks", "tasks.jsonl", *who, *helpers, "--subjects", "instructions")
+    assert f"{name}: in use" in told
+    assert typed("run", "Is my car ready?", *who, *said).startswith("What is your number plate?")
+    assert "+ You answer customers of a garage. Ask for" in typed("review", "show", name)
+    assert name in typed("log", "--tool", name)
+    typed("rollback", name)
+    assert typed("run", "Is my car ready?", *who, *said).startswith("Your car is ready.")

@@ -304,11 +304,10 @@ class LibraryProvider:
         """The snapshot for a run that begins now.
 
         Raises:
-            StoreUnavailableError: The replica behind it refuses runs for as long as it does not
-                know whether its library is the newest.
+            StoreError: This is a fork of the process that made the replica.
         """
-        if self._replica is not None:
-            self._replica.check_staleness()
+        if self._store is not None and self._replica is not None:
+            self._store.load()  # at hand; asks nobody
         return self._current
 
     def at(self, version: int) -> Library:

@@ -1,4 +1,4 @@
-"""``agentkit tools add``, ``import`` and ``approve``: code, composites, catalogues, servers."""
+"""``agentkit tools add``, ``import`` and ``approve``: code, catalogues, servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from agentkit.cli.options import (
     OnConflict,
     Reason,
     StoreUrl,
-    Targets,
     argument,
     command,
 )
@@ -29,11 +28,10 @@ from agentkit.cli.output import (
     say,
     say_some,
 )
+from agentkit.cli.project import current_project
 from agentkit.cli.stores import author, change_id, commit, manager_of, opened, person
-from agentkit.errors import SourceProblem, UsageError
-from agentkit.evaluation.results.texts import shown, visible
-from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.insertion import SAME_TOOL, CheckResult
+from agentkit.errors import UsageError
+from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import acts_through_others
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
@@ -54,12 +52,10 @@ ARTIFACT = b'"agentkit_artifact"'
 _ALL = " (--json names all)"
 
 
-@command(short_help="Add Python tools, or a composite.")
+@command(short_help="Add Python tools.")
 def add(
     sources: Annotated[tuple[str, ...], argument("[MODULE:NAME|FILE.py[:NAME]]...")] = (),
     *,
-    composite: str | None = None,
-    targets: Targets,
     on_conflict: OnConflict,
     reason: Reason,
     store_url: StoreUrl,
@@ -67,67 +63,21 @@ def add(
     """Add the definitions of Python functions to the library.
 
     The code stays where it is: to run these tools, give the same target to 'agentkit run --tools'.
-
-    With --composite the function in FILE is not run as Python. Its text is parsed into a program
-    that calls tools of the library and tried on its worked calls; then it is added, merged into a
-    tool that does the same, or rejected with the reason and exit status 1. --on-conflict replace
-    lets it replace a composite of its name.
-
-    Args:
-        composite (FILE): Make a composite of the one Python function in FILE, - for stdin.
+    Without a target, the tools of the project are added.
 
     Examples:
       agentkit tools add my_package.weather:get_weather
       agentkit tools add tools.py                 every @tool in the file
       agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'
-      agentkit tools add --composite order_total.py --tools calculator.py
     """
-    if composite is not None:
-        source = read_content(composite).decode(errors="replace")
-        code = load_tools(targets)
-        trying = InsertPolicy(allow_revisions=on_conflict == "replace")
-        with opened(store_url) as store:
-            manager = manager_of(store, code, trying=trying, author=person())
-            outcome = manager.insert(source, reason=reason or f"compose {composite}")
-        return Output(
-            record=outcome.to_json(),
-            view=lambda: _print_outcome(outcome, source, composite),
-            failed=bool(outcome.failed),
-        )
-    sources = sources or targets  # those of the project
+    sources = sources or tuple(current_project().defaults.get("targets", ()))
     if not sources:
-        raise UsageError("what should be added? Give a Python file, or --composite FILE")
+        raise UsageError("what should be added? Give a Python file")
     definitions = [tool.definition for tool in load_tools(sources)]
     with opened(store_url) as store:
         why = reason or f"add {' '.join(sources)}"
         plan, version = _import_definitions(store, definitions, on_conflict, why)
     return _imported(plan, version)
-
-
-def _print_outcome(outcome: CheckResult, source: str, file: str) -> None:
-    if outcome.failed:
-        failed = outcome.failed[0]
-        say(f"rejected [{failed.code}]: {failed.message}")
-        for problem in outcome.problems:
-            _print_place(problem, source, file)
-        if not outcome.problems:
-            say(f"  {failed.advice}")
-        return
-    click.echo(visible(str(outcome)))
-    found = outcome.duplicate
-    if found is not None and f"def {found.name}(" in source and found.reason != SAME_TOOL:
-        say(f"--on-conflict replace puts this text in the place of {found.name}")
-
-
-def _print_place(problem: SourceProblem, source: str, file: str) -> None:
-    """The problem with its line and a caret under its column, as compilers print it."""
-    say(f"{file}:{problem.line}:{problem.column}: {problem.message} [{problem.code}]")
-    lines = source.splitlines()
-    if 0 < problem.line <= len(lines):
-        line = lines[problem.line - 1]
-        before = "".join(c if c == "\t" else " " for c in line[: problem.column - 1])
-        say(f"    {line}\n    {before}^")
-    say(f"    {problem.advice}")
 
 
 @command("import", short_help="Import definitions from FILE, such as a catalogue.")

@@ -15,7 +15,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("agentkit.cli.project:init", "Create a project with a working sample."),
     "demo": ("agentkit.cli.demo:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
-    "chat": ("agentkit.cli.run:chat", "Chat with an agent."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
     "eval": (
         "agentkit.cli.evaluate:evaluation",

@@ -1,13 +1,10 @@
-"""``agentkit run`` and ``agentkit chat``: ask an agent, once or turn by turn."""
+"""``agentkit run``: ask an agent."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,11 +13,12 @@ import click
 
 from agentkit._waiting import wait_for
 from agentkit.agent.agent import Agent
-from agentkit.agent.session import Router, new_episode_id
+from agentkit.agent.session import Router
 from agentkit.agent.types import (
     Approval,
     Approver,
     CallsRefined,
+    Instructions,
     Limits,
     Observer,
     OnStoreFailure,
@@ -47,7 +45,7 @@ from agentkit.cli.options import (
     Targets,
     command,
 )
-from agentkit.cli.output import is_interactive, one_line, print_json, print_json_line, say
+from agentkit.cli.output import is_interactive, one_line, print_json, say
 from agentkit.cli.stores import opened, read_source, retriever_of
 from agentkit.episodes import Episode
 from agentkit.errors import LibraryWarning, RunError, UsageError
@@ -56,12 +54,11 @@ from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.error_messages import plural
 from agentkit.tools.invocation import made_deps, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tracing.tracing import Tracing
-
-_HELP = "/tools: what is offered, /new: start afresh, /exit or Ctrl-D: leave"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +70,7 @@ class AgentOptions:
             and left to you.
         deps (FILE.py:FUNCTION): Function that makes RunContext.deps of a run, annotated with its
             type. It gets the request under 'serve', None otherwise.
-        instructions (TEXT): The system message.
+        instructions (TEXT): The system message; 'instructions/NAME' stands for the library's.
         tool_choice: Whether the model may, must not or must call a tool in its first turn.
         max_steps: Most model turns for one question.
         yes: Run destructive tools without asking.
@@ -115,7 +112,7 @@ def make_agent(
             raise UsageError("--pin applies to --store, not to --library")
         with read_source(library_place) as source:
             library = source.load()
-    tools = load_tools(options.targets)
+    tools, text = load_tools(options.targets), options.instructions
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
         agent: Agent[Any, Any] = Agent(
@@ -130,7 +127,7 @@ def make_agent(
                 choice=options.tool_choice,
                 approve=approve,
             ),
-            instructions=options.instructions,
+            instructions=Instructions(name=text) if is_instructions(text) else text,
             retriever=retriever_of(store) or "auto",
             refine=options.refine,
             limits=Limits(max_steps=options.max_steps),
@@ -181,33 +178,25 @@ def ask_at_terminal(*, yes: bool) -> Approver:
 
 
 async def _answer(
-    agent: Agent,
-    request: str,
-    session_id: str | None,
-    deps: Any,
-    *,
-    print_record: Callable[[Any], None] | None,
+    agent: Agent, request: str, session_id: str | None, deps: Any, *, as_json: bool
 ) -> None:
     """Run a request and print its answer: text as it arrives, all else on stderr; or JSON."""
-    if print_record is not None:
-        result = await agent.run(request, session_id=session_id, deps=deps)
-    else:
-        result = await _shown(agent, request, session_id, deps)
-    episode = result.episode
-    if print_record is not None:
-        print_record(
-            {
-                "output": episode.output,
-                "stop_reason": result.stop_reason,
-                "calls": [call.to_json() for call in result.calls],
-                "deferred": [call.to_json() for call in result.deferred],
-                "usage": result.usage.to_json(),
-                "library_version": episode.library_version,
-                "episode_id": episode.episode_id,
-            }
-        )
+    if not as_json:
+        print_outcome(await _shown(agent, request, session_id, deps))
         return
-    print_outcome(result)
+    result = await agent.run(request, session_id=session_id, deps=deps)
+    episode = result.episode
+    print_json(
+        {
+            "output": episode.output,
+            "stop_reason": result.stop_reason,
+            "calls": [call.to_json() for call in result.calls],
+            "deferred": [call.to_json() for call in result.deferred],
+            "usage": result.usage.to_json(),
+            "library_version": episode.library_version,
+            "episode_id": episode.episode_id,
+        }
+    )
 
 
 def print_outcome(result: RunResult) -> None:
@@ -277,10 +266,11 @@ def run(
 
     The answer goes to stdout, tool calls and results to stderr. Calls left to you (tools without
     code) are printed to stdout, one a line. Every run is recorded as an episode; see
-    'agentkit episodes show last'.
+    'agentkit episodes show last'. Runs of one --session are one conversation.
 
     Examples:
       agentkit run "What is 17 * 23?" --tools calculator.py
+      agentkit run "And times two?" --tools calculator.py --session sums
       agentkit run "Book a table for two" --catalogue --refine adaptive --json
       echo "Hello" | agentkit run - --model openai:gpt-4o-mini
     """
@@ -292,7 +282,7 @@ def run(
     async def ask() -> None:
         try:
             deps = await made_deps(load_deps(options.deps)[0], None)
-            await _answer(agent, text, session, deps, print_record=print_json if as_json else None)
+            await _answer(agent, text, session, deps, as_json=as_json)
         except RunError as error:
             if isinstance(error.episode, Episode):
                 say(f"[error, episode {error.episode.episode_id}]")
@@ -304,76 +294,3 @@ def run(
         approve = ask_at_terminal(yes=options.yes)
         agent = make_agent(options, store, library_place=library_place, approve=approve)
         wait_for(ask())
-
-
-@command()
-def chat(
-    *,
-    session: Session,
-    library_place: LibraryPlace,
-    options: AgentOptions,
-    store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
-    r"""Chat with an agent; it remembers the conversation.
-
-    On a terminal you are asked before a destructive tool runs. In a pipe, each line is a message.
-    /help lists other commands. With --json each answer is one line of JSON.
-
-    Examples:
-      agentkit chat --tools my_shop.py --instructions "You sell used cars."
-      agentkit chat --session 019a5c2b7d10
-      printf 'Hello\nWhat did I say?\n' | agentkit chat
-    """
-    has_terminal = sys.stdin.isatty()
-    failure: RunError | None = None
-    # Lines are read outside the event loop, where Ctrl-C ends them at once.
-    with opened(store_url) as store, asyncio.Runner() as runner:
-        approve = ask_at_terminal(yes=options.yes)
-        agent = make_agent(options, store, library_place=library_place, approve=approve)
-        session = session or new_episode_id()
-        deps = runner.run(made_deps(load_deps(options.deps)[0], None))
-        if has_terminal:
-            tools = f"{plural(len(agent.library), 'tool')} of library version"
-            say(f"{agent.model.name}, {tools} {agent.library.version}. {_HELP}")
-        try:
-            for line in _typed() if has_terminal else sys.stdin:
-                match line.strip():
-                    case "":
-                        continue
-                    case "/exit":
-                        break
-                    case "/new":
-                        session = new_episode_id()
-                        say("A new conversation.")
-                    case "/tools":
-                        say("\n".join(agent.library.tools))
-                    case text if text.startswith("/"):
-                        say(_HELP)
-                    case text:
-                        failure = None
-                        print_record = print_json_line if as_json else None
-                        try:
-                            runner.run(
-                                _answer(agent, text, session, deps, print_record=print_record)
-                            )
-                        except RunError as error:  # the conversation can go on
-                            say(f"Error: {error}")
-                            failure = error
-        finally:
-            say(f"To go on: agentkit chat --session {session}")
-            runner.run(agent.close())
-    if failure is not None and not has_terminal:
-        raise failure
-
-
-def _typed() -> Iterator[str]:
-    """Lines from the terminal, with line editing where Python has it, until Ctrl-D."""
-    with suppress(ImportError):  # not on every platform
-        importlib.import_module("readline")  # input() edits lines once it is loaded
-    while True:
-        try:
-            yield input("> ")
-        except EOFError:
-            say("")
-            return

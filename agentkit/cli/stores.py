@@ -15,12 +15,11 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
 from agentkit.cli.project import current_project, vectors_file
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_late_verdict, with_late_verdicts
+from agentkit.episodes.labels import INSTRUCTIONS, is_late_verdict, with_late_verdicts
 from agentkit.episodes.replacing import first_stray
 from agentkit.errors import StoreError, StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.evolution.worth import MOST_TRAFFIC
@@ -30,6 +29,7 @@ from agentkit.library.opening import file_of, open_store, place_of
 from agentkit.models.base import resolve_model
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ def managed(
 def tool_traffic(
     store: Store, evaluations: Store | None, late: Mapping[str, str] | None = None
 ) -> Callable[[str], tuple[Episode, ...]]:
-    """Reads the newest episodes that called a tool: traffic, and those of 'agentkit eval'.
+    """Reads the newest episodes that called a tool, or that read instructions.
+
+    Traffic, and those of 'agentkit eval'.
 
     Args:
         store: Where the traffic is.
@@ -145,6 +147,8 @@ def tool_traffic(
 
     def read(tool: str) -> tuple[Episode, ...]:
         newest = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
+        if is_instructions(tool):
+            newest = EpisodeFilter(labels={INSTRUCTIONS: tool}, limit=MOST_TRAFFIC)
         found = {one.episode_id: one for place in places for one in place.select(newest)}
         verdicts: Iterable[Episode | None]
         if late is None:
@@ -179,7 +183,6 @@ def manager_of(
     tools: Sequence[Tool] = (),
     *,
     lifecycle: LifecyclePolicy | None = None,
-    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     judge: str = "",
     author: Author = Author(kind="program", name="agentkit"),  # noqa: B008 - frozen
 ) -> ToolManager:
@@ -189,14 +192,12 @@ def manager_of(
         store: Where the library is.
         tools: Code of tools.
         lifecycle: What proposals have to go through; None for what the project says.
-        trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
         author: The author named in its events.
     """
     return ToolManager(
         store,
         tools=tools,
-        policy=trying,
         author=author,
         lifecycle=lifecycle or current_project().policy,
         change_judge=ModelSemanticJudge(resolve_model(judge)) if judge else None,

@@ -7,10 +7,9 @@ program calls. What the answers rest on is computed once per library.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from agentkit import composites
@@ -37,16 +36,27 @@ class HasDag(Protocol):
     def __getitem__(self, name: str) -> Tool: ...
 
 
+class _Edges(dict[str, tuple[str, ...]]):
+    """Names by name; none for one that has none."""
+
+    def __missing__(self, _: str) -> tuple[str, ...]:
+        return ()
+
+
 class Dag:
     """The call graph of one library, computed once: edges and depths are dict look-ups.
 
-    Nothing changes it; ``with_tools`` and ``without`` give the DAG of a changed library by looking
-    at the changed tools and those above them, not at the rest. Any library has one, also a broken
-    library: a composite in or above a cycle, or above a tool that is missing, has no entry in
-    ``depths``.
+    Nothing changes it. Any library has one, also a broken library: a composite in or above a cycle,
+    or above a tool that is missing, has no entry in ``depths``.
 
     Flat sizes need the programs themselves, which cost about half a millisecond each to read, so
     they are worked out when one is first asked for.
+
+    Attributes:
+        children: The names that each composite's program calls, each once: in the order of the
+            pins, which is that of the text; calls that are not pinned come last.
+        parents: The composites that call each tool, missing tools included.
+        depths: 0 for a primitive, 1 + the deepest child for a composite.
 
     Example:
         >>> from agentkit import Library, tool
@@ -59,41 +69,27 @@ class Dag:
         ((), (), 0, 1)
     """
 
-    __slots__ = ("_bodies", "_children", "_depths", "_parents", "_ways")
-
-    def __init__(self) -> None:
+    def __init__(self, definitions: Iterable[ToolDefinition]) -> None:
+        self.children, self.parents = _Edges(), _Edges()
+        self.depths: dict[str, int] = {}
         self._bodies: dict[str, JsonObject] = {}
-        self._children: dict[str, tuple[str, ...]] = {}
-        self._parents: dict[str, tuple[str, ...]] = {}
-        self._depths: dict[str, int] = {}
+        parents: dict[str, list[str]] = {}
         self._ways: dict[str, tuple[int, tuple[str, ...]]] = {}  # filled when asked for
-
-    @classmethod
-    def of(cls, tools: Iterable[Tool | ToolDefinition]) -> Dag:
-        """The DAG of a library, or of any tools with distinct names.
-
-        Cost: for a primitive a few entries in dicts, for a composite one look over its body.
-        """
-        return cls().with_tools(tools)
-
-    @property
-    def children(self) -> Mapping[str, tuple[str, ...]]:
-        """The names that each tool's program calls, each once.
-
-        In the order of the pins, which is that of the text; calls that are not pinned come last.
-        Empty for a primitive.
-        """
-        return MappingProxyType(self._children)
-
-    @property
-    def parents(self) -> Mapping[str, tuple[str, ...]]:
-        """The composites that call each tool, missing tools included."""
-        return MappingProxyType(self._parents)
-
-    @property
-    def depths(self) -> Mapping[str, int]:
-        """0 for a primitive, 1 + the deepest child for a composite."""
-        return MappingProxyType(self._depths)
+        for definition in definitions:
+            name = definition.name
+            if definition.body is None:
+                self.depths[name] = 0
+                continue
+            self._bodies[name] = definition.body
+            self.children[name] = _children_of(definition)
+            for child in self.children[name]:
+                parents.setdefault(child, []).append(name)
+        self.parents.update((child, tuple(sorted(names))) for child, names in parents.items())
+        for name in in_order(self._bodies, self.children):
+            below = [self.depths.get(child) for child in self.children[name]]
+            known = [depth for depth in below if depth is not None]
+            if len(known) == len(below):
+                self.depths[name] = 1 + max(known, default=0)
 
     @property
     def composites(self) -> Collection[str]:
@@ -101,71 +97,7 @@ class Dag:
         return self._bodies.keys()
 
     def __repr__(self) -> str:
-        return f"Dag({len(self._children)} tools, {len(self._bodies)} composites)"
-
-    # --- changing ---------------------------------------------------------------------------------
-
-    def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Dag:
-        """The DAG of a library that also holds ``tools``; one of the same name is replaced.
-
-        Cost: five copies of a dict, the reading of the programs that are new, and the ancestors of
-        what was replaced.
-        """
-        given = (entry.definition if isinstance(entry, Tool) else entry for entry in tools)
-        changed = {
-            definition.name: definition
-            for definition in {one.name: one for one in given}.values()
-            if definition.name not in self._children
-            or definition.body != self._bodies.get(definition.name)
-        }
-        return self._changed(changed, ()) if changed else self
-
-    def without(self, names: Iterable[str]) -> Dag:
-        """The DAG of a library that lacks ``names``; unknown names are ignored."""
-        gone = [name for name in dict.fromkeys(names) if name in self._children]
-        return self._changed({}, gone) if gone else self
-
-    def _changed(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> Dag:
-        dag = Dag()
-        for part in ("_bodies", "_children", "_depths", "_parents", "_ways"):
-            setattr(dag, part, getattr(self, part).copy())
-        dag._apply(new, gone)  # it is ours alone until it is returned
-        return dag
-
-    def _apply(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> None:
-        lost, won = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
-        for name in (*new, *gone):
-            for child in self._children.get(name, ()):
-                lost[child].add(name)
-            self._bodies.pop(name, None)
-        for name in gone:
-            del self._children[name]
-        for name, definition in new.items():
-            self._children[name] = _children_of(definition)
-            if definition.body is not None:
-                self._bodies[name] = definition.body
-            for child in self._children[name]:
-                won[child].add(name)
-        for child in dict.fromkeys((*new, *gone, *lost, *won)):
-            parents = tuple(sorted({*self._parents.get(child, ())} - lost[child] | won[child]))
-            if parents or child in self._children:
-                self._parents[child] = parents
-            else:
-                self._parents.pop(child, None)
-        self._settle(reachable((*new, *gone), self._parents))
-
-    def _settle(self, names: Collection[str]) -> None:
-        """Work out the depths of ``names`` again, children before parents."""
-        for name in names:
-            self._depths.pop(name, None)
-            self._ways.pop(name, None)
-        primitives = [one for one in names if one in self._children and one not in self._bodies]
-        self._depths |= dict.fromkeys(primitives, 0)
-        for name in in_order([one for one in names if one in self._bodies], self._children):
-            below = [self._depths.get(child) for child in self._children[name]]
-            known = [depth for depth in below if depth is not None]
-            if len(known) == len(below):
-                self._depths[name] = 1 + max(known, default=0)
+        return f"Dag({len(self._bodies)} composites)"
 
     # --- flat sizes -------------------------------------------------------------------------------
 
@@ -190,10 +122,10 @@ class Dag:
         known = self._ways.get(name)
         if known is not None:
             return known
-        if name not in self._depths:
+        if name not in self.depths:
             raise LibraryError(self.why_unknown(name))
-        below = [one for one in reachable([name], self._children) if one not in self._ways]
-        for one in sorted(below, key=self._depths.__getitem__):
+        below = [one for one in reachable([name], self.children) if one not in self._ways]
+        for one in sorted(below, key=self.depths.__getitem__):
             self._ways[one] = self._measured(one) if one in self._bodies else (1, ())
         return self._ways[name]
 
@@ -208,9 +140,9 @@ class Dag:
         """Why a tool has no depth, with the path from it to the fault."""
         path = {name: None}
         here = name
-        while here in self._children:
+        while here in self._bodies:
             # a tool has no depth because one of its children has none
-            here = next(child for child in self._children[here] if child not in self._depths)
+            here = next(child for child in self.children[here] if child not in self.depths)
             if here in path:
                 loop = [*path][[*path].index(here) :]
                 return (
@@ -230,13 +162,13 @@ class DagOfLibrary:
 
     def build(self, library: Snapshot) -> Dag:
         """The DAG of all tools."""
-        return Dag.of(library.tools.values())
+        return Dag(tool.definition for tool in library.tools.values())
 
     def update(
         self, value: Dag, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
     ) -> Dag:
-        """The DAG after a change."""
-        return value.without(removed).with_tools(added)
+        """The DAG after a change, which costs a look at each tool."""
+        return self.build(library)
 
 
 DAG = DagOfLibrary()
@@ -368,26 +300,6 @@ def flat_size(library: HasDag, name: str) -> int:
     return library.dag.flat_size(_known(library, name))
 
 
-def saved_calls(library: HasDag, name: str) -> int:
-    """The number of calls a planner saves by calling a tool instead of its parts.
-
-    CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that cannot avoid
-    two primitive calls.
-
-    Args:
-        library: The library.
-        name: A tool.
-
-    Raises:
-        ToolNotFoundError: The library has no such tool.
-        LibraryError: As for ``depth``.
-        CompositeError: The body of a composite below is not a program.
-
-    Cost: a look-up, after one reading of each program below.
-    """
-    return flat_size(library, name) - 1
-
-
 def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
     """Everything that is made of a tool: what has to be validated again when it changes.
 
@@ -401,37 +313,20 @@ def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
 
     Raises:
         ToolNotFoundError: The library has no such tool, and nothing in it calls one.
-
-    Cost: the number of ancestors and their edges.
     """
     dag = library.dag
-    parents = dag.parents.get(name)  # also of a tool that is missing and called
-    above = reachable(
-        dag.parents[_known(library, name)] if parents is None else parents, dag.parents
-    )
-    above.pop(name, None)
-    return _ordered(above, dag)
+    parents = dag.parents[name] or dag.parents[_known(library, name)]
+    return _ordered(reachable(parents, dag.parents), name, dag)
 
 
 def descendants(library: HasDag, name: str) -> tuple[str, ...]:
-    """Everything that a tool is made of, through all layers, missing tools included.
-
-    Args:
-        library: The library.
-        name: A tool.
-
-    Returns:
-        Names, children before parents; those in or above a cycle last, by name.
+    """Everything that a tool is made of, missing tools included, in the order of ``ancestors``.
 
     Raises:
         ToolNotFoundError: The library has no such tool.
-
-    Cost: the number of descendants and their edges.
     """
     dag = library.dag
-    below = reachable(dag.children[_known(library, name)], dag.children)
-    below.pop(name, None)
-    return _ordered(below, dag)
+    return _ordered(reachable(dag.children[_known(library, name)], dag.children), name, dag)
 
 
 def find_cycle(library: HasDag) -> tuple[str, ...] | None:
@@ -450,7 +345,7 @@ def find_cycle(library: HasDag) -> tuple[str, ...] | None:
     Cost: nothing when every tool has a depth, else one pass over those that have none.
     """
     dag = library.dag
-    unknown = sorted(dag.children.keys() - dag.depths.keys())
+    unknown = sorted(dag.composites - dag.depths.keys())
     return cycle_among(unknown, dag.children) if unknown else None
 
 
@@ -458,8 +353,8 @@ def _known(library: HasDag, name: str) -> str:
     return library[name].name  # raises with the nearest names
 
 
-def _ordered(names: Iterable[str], dag: Dag) -> tuple[str, ...]:
-    span = sorted(names)
+def _ordered(names: Iterable[str], but: str, dag: Dag) -> tuple[str, ...]:
+    span = sorted(one for one in names if one != but)
     order = tuple(in_order(span, dag.children))
     return order + tuple(sorted(set(span).difference(order)))
 

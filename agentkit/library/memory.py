@@ -210,15 +210,13 @@ class MemoryStore:
     def _breaking(self, retention: Retention) -> Sequence[_Kept]:
         """The episodes that break ``retention``, the oldest first."""
         by_age = sorted(self._episodes.values(), key=lambda one: one.begun)  # then as they came
-        count, size, oldest = len(by_age), sum(one.bytes for one in by_age), _FIRST
+        count, oldest = len(by_age), _FIRST
         if retention.max_age is not None and retention.max_age <= datetime.now(UTC) - _FIRST:
             oldest = datetime.now(UTC) - retention.max_age
         for gone, one in enumerate(by_age):
             too_many = retention.max_count is not None and count - gone > retention.max_count
-            too_much = retention.max_bytes is not None and size > retention.max_bytes
-            if not (too_many or too_much or one.begun < oldest):
+            if not (too_many or one.begun < oldest):
                 return by_age[:gone]
-            size -= one.bytes
         return by_age
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     Cost: the digests of the definitions returned.
     """
     by_name = {definition.name: definition for definition in changed}
-    dag = library.dag.with_tools(by_name.values())
+    dag = library.with_tools(by_name.values()).dag
     above = reachable(by_name, dag.parents)
     order = list(in_order(above, dag.children))
     if len(order) < len(above):
@@ -218,7 +218,7 @@ def library_faults(
 def _cycles(library: Library) -> Iterator[LibraryFault]:
     """One fault for each composite in a circle, so that asking for any of them shows it."""
     dag = library.dag
-    for name in sorted(dag.children.keys() - dag.depths.keys()):
+    for name in sorted(dag.composites - dag.depths.keys()):
         below = reachable(dag.children[name], dag.children)
         if name not in below:
             continue

@@ -52,7 +52,6 @@ class ReplicaStatus:
         version: Version of the snapshot served.
         staleness_seconds: Time since it last knew that this is the newest, by a clock of this
             machine that nobody sets. It grows to the time between two looks while all is well.
-        refuses: Whether runs that begin now are refused, because that is too long.
         last_error: What the last look failed of; empty when it did not.
         failed_looks: How often a look at the store failed.
         refreshes: How often it took up another version.
@@ -61,7 +60,6 @@ class ReplicaStatus:
     state: ReplicaState
     version: int
     staleness_seconds: float
-    refuses: bool = False
     last_error: str = ""
     failed_looks: int = 0
     refreshes: int = 0
@@ -95,14 +93,12 @@ class Replica(ForwardingStore):
     Args:
         store: A store, or its URL. A store that was given is used and closed like one's own.
         refresh_seconds: Time between two polls; a new version arrives within it.
-        max_staleness_seconds: How long the library may be served without knowing whether it is the
-            newest; runs that begin later are refused. None for any time.
         clock: Seconds of a clock that never goes backwards.
 
     Raises:
         StoreUnavailableError: The store is away, so that there is nothing to begin with.
         StoreFormatError: What the store holds cannot be read.
-        UsageError: A number is out of range.
+        UsageError: ``refresh_seconds`` is out of range.
 
     Example:
         >>> from agentkit import ToolDefinition
@@ -117,12 +113,12 @@ class Replica(ForwardingStore):
         store: Store | str,
         *,
         refresh_seconds: float = 1.0,
-        max_staleness_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        _check(refresh_seconds, max_staleness_seconds)
+        if not 0 < refresh_seconds < math.inf:
+            words = f"refresh_seconds is a time between two looks; got {refresh_seconds!r}"
+            raise UsageError(words)
         self.refresh_seconds = refresh_seconds
-        self.max_staleness_seconds = max_staleness_seconds
         self._clock = clock
         self._process = os.getpid()
         self._store = open_store(store) if isinstance(store, str) else store
@@ -169,34 +165,12 @@ class Replica(ForwardingStore):
     def status(self) -> ReplicaStatus:
         """The current state, without asking the store."""
         staleness = max(0.0, self._clock() - self._known_at)
-        bound = self.max_staleness_seconds
-        return replace(
-            self._status,
-            version=self._library.version,
-            staleness_seconds=staleness,
-            refuses=bound is not None and staleness > bound,
-        )
+        return replace(self._status, version=self._library.version, staleness_seconds=staleness)
 
     @property
     def last_event(self) -> int | None:
         """The last event that is known of; None while nobody has read events from here."""
         return self._last_event
-
-    def check_staleness(self) -> None:
-        """Refuse a run that is to begin, where that was asked for.
-
-        Raises:
-            StoreUnavailableError: The library is staler than it may be.
-            StoreError: This is a fork of the process that made the replica.
-        """
-        self._check_process()
-        status = self.status
-        if status.refuses:
-            failed = f"; the last look failed: {status.last_error}" if status.last_error else ""
-            raise StoreUnavailableError(
-                f"library version {status.version} was the newest {status.staleness_seconds:.0f} s "
-                f"ago, more than the {self.max_staleness_seconds:g} s that are allowed{failed}"
-            )
 
     def follow(self, take_up: TakeUp) -> None:
         """Hand on the snapshot that is there and each later one, in ascending order.
@@ -399,18 +373,10 @@ def pause_after(failed: int, *, refresh_seconds: float) -> float:
 
 
 def replica_of(store: object) -> Replica | None:
-    """The replica that a store is, or whose definitions it has with episodes of elsewhere.
+    """The store, if it is a replica.
 
     Example:
         >>> print(replica_of("memory:"))
         None
     """
-    tools = getattr(store, "tools", store)  # as ``with_episodes`` makes it
-    return tools if isinstance(tools, Replica) else None
-
-
-def _check(refresh_seconds: float, max_staleness_seconds: float | None) -> None:
-    if not 0 < refresh_seconds < math.inf:
-        raise UsageError(f"refresh_seconds is a time between two looks; got {refresh_seconds!r}")
-    if max_staleness_seconds is not None and not max_staleness_seconds > refresh_seconds:
-        raise UsageError(f"max_staleness_seconds must be more than {refresh_seconds=!r}, or None")
+    return store if isinstance(store, Replica) else None

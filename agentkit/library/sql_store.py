@@ -357,10 +357,6 @@ class SQLStore(ABC):
         """Time and place of the youngest episode that has to go; None when all may stay."""
         order = f"ORDER BY {self.begun} DESC, sequence DESC"
         place = f"SELECT {self.begun}, sequence FROM"
-        together = (
-            f"(SELECT {self.begun}, sequence, sum(bytes) OVER ({order}) AS together "  # noqa: S608 - literals of ours
-            f"FROM {self.extents_table}) AS younger"
-        )
         oldest = None
         if retention.max_age is not None:
             try:
@@ -372,7 +368,6 @@ class SQLStore(ABC):
         for query, bound in (
             (f"{place} {self.extents_table} WHERE {self.begun} < ? {order} LIMIT 1", oldest),
             (f"{place} {self.extents_table} {order} LIMIT 1 OFFSET ?", count),
-            (f"{place} {together} WHERE together > ? {order} LIMIT 1", retention.max_bytes),
         ):
             if bound is not None:
                 found += [(begun, sequence) for begun, sequence in self._rows(query, (bound,))]

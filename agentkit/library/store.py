@@ -239,14 +239,6 @@ class SelfRefreshing(Protocol):
         """
         ...
 
-    def check_staleness(self) -> None:
-        """Refuse a run that is to begin on a snapshot that is staler than it may be.
-
-        Raises:
-            StoreUnavailableError: It is.
-        """
-        ...
-
 
 @runtime_checkable
 class BatchAppending(Protocol):
@@ -264,19 +256,15 @@ class Retention:
     Attributes:
         max_age: Time since an episode began (``started_at``; where that is empty, since it was
             kept).
-        max_bytes: Maximum size of all episode bodies together, as stored.
         max_count: Maximum number of episodes.
     """
 
     max_age: timedelta | None = None
-    max_bytes: int | None = None
     max_count: int | None = None
 
     def __post_init__(self) -> None:
-        bounds = (self.max_bytes, self.max_count)
-        if any(bound is not None and bound < 0 for bound in bounds) or (
-            self.max_age is not None and self.max_age < timedelta()
-        ):
+        is_negative = self.max_count is not None and self.max_count < 0
+        if is_negative or (self.max_age is not None and self.max_age < timedelta()):
             raise UsageError(f"a bound of retention is 0 or more, or None for no bound; got {self}")
 
 
@@ -334,10 +322,6 @@ class Checkable(Protocol):
         ...
 
 
-_CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
-_CAPABILITIES_OF_EPISODES = ("append_many", "prune", "volume")
-
-
 class ForwardingStore(ABC):
     """Hands everything on to the stores that a subclass names."""
 
@@ -386,60 +370,6 @@ class ForwardingStore(ABC):
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:
         """See ``EpisodeStore.select``."""
         return self._episodes.select(matching)
-
-
-class SplitStore(ForwardingStore):
-    """A store whose episodes are kept elsewhere; see ``with_episodes``.
-
-    What a part can do beyond the seam, the whole can: it prunes as the second one does.
-
-    Attributes:
-        tools: Keeps definitions and events.
-        episodes: Keeps episodes.
-    """
-
-    def __init__(self, tools: Store, episodes: EpisodeStore) -> None:
-        self.tools = tools
-        self.episodes = episodes
-        for part, names in ((tools, _CAPABILITIES_OF_TOOLS), (episodes, _CAPABILITIES_OF_EPISODES)):
-            for name in names:
-                if hasattr(part, name):  # a capability is having the method
-                    setattr(self, name, getattr(part, name))
-
-    def __repr__(self) -> str:
-        return f"SplitStore({self.tools!r}, episodes={self.episodes!r})"
-
-    @property
-    def _tools(self) -> Store:
-        return self.tools
-
-    @property
-    def _episodes(self) -> EpisodeStore:
-        return self.episodes
-
-    def close(self) -> None:
-        """Close the episodes, which may have some to write yet, then the rest."""
-        try:
-            self.episodes.close()
-        finally:
-            self.tools.close()
-
-
-def with_episodes(store: Store, *, episodes: EpisodeStore) -> SplitStore:
-    """A store with its definitions and events, but with episodes that are kept elsewhere.
-
-    So an agent reads its library over HTTP and keeps episodes in a file of its own. Episodes that
-    ``store`` holds itself are not seen.
-
-    Example:
-        >>> from agentkit import open_store
-        >>> store = with_episodes(open_store("memory:"), episodes=open_store("memory:"))
-        >>> store.append(Episode(episode_id="e1", request="Hi"))
-        >>> store.tools.get("e1"), store.episodes.get("e1").request
-        (None, 'Hi')
-        >>> store.close()
-    """
-    return SplitStore(store, episodes)
 
 
 def pruning(store: object) -> Pruning:

@@ -343,8 +343,6 @@ class _Service:
     async def _not_ready(self) -> str:
         if self.runs.is_draining:
             return "stopping"
-        if self._replica is not None and self._replica.status.refuses:
-            return "stale"
         state = self._queue.state
         if state.failures or state.oldest_seconds > _SLOW_SECONDS:
             return "store"

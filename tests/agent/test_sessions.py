@@ -10,14 +10,12 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from support.unreliable_store import UnreliableStore
+from support.unreliable_store import ReplicaWithEpisodes, UnreliableStore
 
 from agentkit import Agent, Library, ToolDefinition, open_store
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError, UsageError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.replicas import replica_of
-from agentkit.library.store import with_episodes
 from agentkit.messages import UserMessage
 from agentkit.testing import FunctionModel, ScriptedModel
 
@@ -199,14 +197,15 @@ async def test_a_conversation_keeps_its_version_over_refreshes_and_processes(far
     assert offered(model) == ["one"] * 3
 
 
-async def test_while_the_store_is_away_conversations_go_on(far, replica, add, reword):
+async def test_while_the_store_is_away_conversations_go_on(far, add, reword):
     """With episodes in another place, old conversations and new ones are served as before."""
     reword("one")
-    replica.refresh()
     model = ScriptedModel(["a", "b", "c"])
-    with closing(open_store("memory:")) as episodes:
-        both = with_episodes(replica, episodes=episodes)
-        agent = Agent(model, tools=[add], store=both)
+    with (
+        closing(open_store("memory:")) as episodes,
+        ReplicaWithEpisodes(far, episodes, refresh_seconds=3600) as replica,
+    ):
+        agent = Agent(model, tools=[add], store=replica)
         await agent.run("hi", session_id="s")
         reword("two")
         replica.refresh()
@@ -214,7 +213,6 @@ async def test_while_the_store_is_away_conversations_go_on(far, replica, add, re
         await agent.run("again", session_id="s")
         await agent.run("hi", session_id="t")
         assert offered(model) == ["one", "one", "two"]
-        assert replica_of(both) is replica
 
 
 async def test_a_version_that_is_not_at_hand_ends_the_run_before_it_begins(
@@ -248,23 +246,6 @@ async def test_an_episode_that_can_not_be_kept_is_no_secret(far, replica):
     far.away()
     with pytest.raises(EpisodeNotKeptError, match="the store is away"):
         await agent.run("hi")
-
-
-async def test_runs_can_be_refused_beyond_a_bound(far, add):
-    """Who wants no answer rather than one from an old library gets an error before the model."""
-    now = [0.0]
-    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
-    with Replica(far, refresh_seconds=3600, **options) as replica:
-        replica.refresh()
-        model = ScriptedModel(["a"])
-        agent = Agent(model, tools=[add], store=replica)
-        now[0] += 7201
-        with pytest.raises(StoreUnavailableError, match="more than the 7200 s that are allowed"):
-            await agent.run("hi")
-        assert model.requests == []
-        assert agent.library.version == 1
-        agent.refresh()
-        assert (await agent.run("hi")).output == "a"
 
 
 def test_a_replica_keeps_no_agent_alive(replica):

@@ -1,8 +1,7 @@
 """Do definitions that repair themselves win back what a definition does not say (docs/evolution.md)?
 
     python tests/benchmarks/hidden_constraints.py --store sqlite:///hidden.db [--hide lists|forms]
-    python tests/benchmarks/hidden_constraints.py --store sqlite:///whole.db --hide nothing \
---feedback answers.jsonl
+    python tests/benchmarks/hidden_constraints.py --store sqlite:///whole.db --hide nothing
 
 Real tools of BFCL that demand something lose the statement of it (``hidden_demands.py``), and go on
 demanding it. The model's calls are refused with the reason; the evidence proposer learns rules
@@ -51,7 +50,6 @@ from agentkit.evolution.validation.report import ProposedChange
 from agentkit.library.store import Store
 from agentkit.metrics.statistics import Observation, bootstrap_interval
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
-from agentkit.testing import ReplayModel
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import Between, Form, OneOf, rule_sentence
 from agentkit_bench import fetch_bfcl, load_bfcl
@@ -304,11 +302,10 @@ def main(options: argparse.Namespace) -> None:
     model, counts = resolve_model(options.model), Counter[str]()
     asking = Asking(model, open_store(options.store), runs=options.hide != "nothing")
     if options.hide == "nothing":
-        critic = ReplayModel(options.feedback, model, "auto")
         proposers: list[Proposer] = [
             EVIDENCE,
-            FeedbackStream(critic, settings=SHORT, structured=True),
-            EvolutionStream(critic, min_episodes=1, settings=SHORT, structured=True),
+            FeedbackStream(model, settings=SHORT, structured=True),
+            EvolutionStream(model, min_episodes=1, settings=SHORT, structured=True),
         ]
         found = asyncio.run(whole(chosen, asking, options.seeds, counts, proposers))
     else:
@@ -325,5 +322,4 @@ if __name__ == "__main__":
     parser.add_argument("--tools", type=int, default=45)
     parser.add_argument("--per-tool", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--feedback", type=Path, default=Path("answers.jsonl"), metavar="CASSETTE")
     main(parser.parse_args())

@@ -67,9 +67,6 @@ def test_deps_are_made_by_a_function_of_a_file(invoke, tmp_path, monkeypatch, sc
     options = ["--tools", "shop_with_deps.py", "--model", "script:a"]
     result = invoke("run", "Greet", *options, "--deps", "shop_with_deps.py:deps_for")
     assert "gives Hi Ada" in result.stderr
-    script(["greet", {}], "Greeted.")
-    result = invoke("chat", *options, "--deps", "shop_with_deps.py:deps_for", typed="Greet\n")
-    assert "gives Hi Ada" in result.stderr
     wrong = invoke("run", "Greet", *options, "--deps", "shop_with_deps.py:nobody")
     assert "names no function; write FILE.py:FUNCTION" in wrong.stderr
 
@@ -112,57 +109,15 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
     assert f"[error, episode {kept['episode_id']}]" in result.stderr
 
 
-def test_each_line_is_a_turn_of_one_conversation(invoke, as_json, script):
-    """Answers go to stdout, and the second turn knows the first."""
-    script("Hello Ann.", "You are Ann.")
-    result = invoke("chat", "--model", "script:a", typed="I am Ann.\n\nWho am I?\n")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout == "Hello Ann.\nYou are Ann.\n"
+def test_runs_of_a_session_are_one_conversation(invoke, as_json, script):
+    """The second question is asked with the first answer before it."""
+    script("Hello Ann.")
+    assert invoke("run", "I am Ann.", "--session", "ann", "--model", "script:a").exit_code == 0
+    script("You are Ann.")
+    assert invoke("run", "Who am I?", "--session", "ann", "--model", "script:a").exit_code == 0
     newest, oldest = as_json("episodes", "list")
-    assert newest["session_id"] == oldest["session_id"]
-    assert f"agentkit chat --session {newest['session_id']}" in result.stderr
-
-
-def test_commands_are_not_sent_to_the_model(invoke, as_json, tools_file, script):
-    """/help, /tools, /new and /exit are answered here; what follows /exit is not read."""
-    script("One.", "Two.")
-    typed = "/help\n/tools\nfirst\n/new\nsecond\n/exit\nthird\n"
-    result = invoke("chat", "--tools", "desk.py", "--model", "script:a", typed=typed)
-    assert result.exit_code == 0
-    assert result.stdout == "One.\nTwo.\n"
-    assert "/tools: what is offered" in result.stderr
-    assert "add\nwipe" in result.stderr
-    newest, oldest = as_json("episodes", "list")
-    assert newest["session_id"] != oldest["session_id"]
-
-
-def test_a_failure_ends_a_pipe_with_status_1(invoke, script):
-    """When the last message failed, the status says so, and the error is one line."""
-    script("Hello.")
-    result = invoke("chat", "--model", "script:a", typed="Hi\nMore\n")
-    assert result.exit_code == 1
-    assert result.stdout == "Hello.\n"
-    assert "the model 'script' failed" in result.stderr
-
-
-def test_answers_as_lines_of_json(invoke, tools_file, script):
-    """With --json each answer is a line with its calls and the library version it used."""
-    script(["add", {"a": 1, "b": 2}], "3", "Bye.")
-    result = invoke(
-        "chat", "--json", "--tools", "desk.py", "--model", "script:a", typed="1+2\nBye\n"
-    )
-    first, second = map(json.loads, result.stdout.splitlines())
-    assert (first["output"], second["output"]) == ("3", "Bye.")
-    assert first["calls"][0]["name"] == "add"
-    assert first["library_version"] == 1
-
-
-def test_what_is_piped_in_approves_nothing(invoke, tools_file, script):
-    """In a pipe nobody is there to ask: the next line is a message, whatever it says."""
-    script(["wipe", {"path": "x"}], "I may not.", "Yes to what?")
-    result = invoke("chat", "--tools", "desk.py", "--model", "script:a", typed="Delete x\ny\n")
-    assert "denied" in result.stderr
-    assert result.stdout == "I may not.\nYes to what?\n"
+    assert newest["session_id"] == oldest["session_id"] == "ann"
+    assert as_json("episodes", "show", newest["episode_id"])["history_length"] == 2
 
 
 TASKS = [
@@ -259,18 +214,6 @@ def test_two_runs_are_compared(evaluate, invoke, script, tmp_path):
     assert "+66.7 points" in (tmp_path / "c.html").read_text()
     told = json.loads(again.stdout)
     assert told["total"]["gained"] == ["power", "product"]
-
-
-@pytest.mark.usefixtures("tasks")
-def test_reports_are_written_as_html_and_markdown(evaluate, script, tmp_path):
-    """Both files hold the numbers, and the page needs nothing from elsewhere."""
-    script("4", "15", "1024")
-    result = evaluate("--report", "r.html", "--report", "r.md")
-    assert result.exit_code == 0, result.stderr
-    assert "100" in (tmp_path / "r.md").read_text()
-    page = (tmp_path / "r.html").read_text()
-    assert page.lower().startswith("<!doctype html>")
-    assert 'src="http' not in page
 
 
 @pytest.mark.usefixtures("tasks")

@@ -177,10 +177,10 @@ def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eve
 
 @pytest.mark.parametrize(
     "options",
-    [{"refresh_seconds": 0}, {"refresh_seconds": float("nan")}, {"max_staleness_seconds": 0.5}],
+    [{"refresh_seconds": 0}, {"refresh_seconds": float("nan")}],
 )
 def test_numbers_that_make_no_sense_are_refused(kept, options):
-    """A replica that would never look, or always be stale, is not made."""
+    """A replica that would never look is not made."""
     with pytest.raises(UsageError):
         Replica(kept, **options)
 
@@ -225,7 +225,6 @@ def test_a_replica_that_nobody_holds_ends(kept, eventually):
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
-BOUND_SECONDS = 30.0
 
 
 class ReplicaMachine(RuleBasedStateMachine):
@@ -242,7 +241,6 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.replica = Replica(
             self.far,
             refresh_seconds=20.0,
-            max_staleness_seconds=BOUND_SECONDS,
             clock=lambda: self.now,
         )
         self.replica.stop()  # the thread has looked once by now, or never will
@@ -327,7 +325,6 @@ class ReplicaMachine(RuleBasedStateMachine):
     def staleness_is_told(self):
         status = self.replica.status
         assert status.staleness_seconds == self.now - self.knew
-        assert status.refuses == (status.staleness_seconds > BOUND_SECONDS)
 
     def teardown(self):
         if hasattr(self, "replica"):
@@ -363,21 +360,6 @@ def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
     assert refresh_seconds / 2 <= min(pauses) <= refresh_seconds
     assert all(longest / 2 <= pause <= longest for pause in pauses[20:])
     assert len(set(pauses)) == len(pauses)
-
-
-def test_beyond_the_bound_runs_are_refused(far, replicate, clock):
-    """Where nobody knew for too long whether the library is the newest, no run begins."""
-    replica = replicate(far, refresh_seconds=60.0, max_staleness_seconds=100.0, clock=clock)
-    replica.refresh()
-    replica.check_staleness()
-    assert not replica.status.refuses
-    clock.now += 101
-    assert replica.status.refuses
-    with pytest.raises(StoreUnavailableError, match="more than the 100 s that are allowed"):
-        replica.check_staleness()
-    assert replica.load().version == 0
-    replica.refresh()
-    replica.check_staleness()
 
 
 def test_older_versions_are_served_as_far_as_they_are_held(far, replicate, put):

@@ -201,7 +201,7 @@ def calling(name, *children):
 
 def graph_of(library):
     """The DAG as networkx has it."""
-    return nx.DiGraph(dict(library.dag.children))
+    return nx.DiGraph({name: library.dag.children[name] for name in library.tools})
 
 
 @st.composite

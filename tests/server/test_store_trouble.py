@@ -16,14 +16,13 @@ from contextlib import closing, contextmanager, suppress
 import httpx
 import pytest
 from click.testing import CliRunner
-from support.unreliable_store import UnreliableStore
+from support.unreliable_store import ReplicaWithEpisodes, UnreliableStore
 
 from agentkit import ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.errors import StoreError
-from agentkit.library import LibraryChange, Replica
+from agentkit.library import LibraryChange
 from agentkit.library.sqlite.store import SQLiteStore
-from agentkit.library.store import with_episodes
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
 from agentkit.tools.definition import Description
@@ -338,9 +337,8 @@ def gauges(text):
 async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, make_app, talk, body):
     """It answers with the last library, and says so where machines look."""
     put(far, "tool")
-    with Replica(far, refresh_seconds=3600) as replica:
-        both = with_episodes(replica, episodes=open_store("memory:"))
-        app = make_app(say_offered, agent={"store": both, "tools": ()})
+    with ReplicaWithEpisodes(far, open_store("memory:"), refresh_seconds=3600) as replica:
+        app = make_app(say_offered, agent={"store": replica, "tools": ()})
         async with talk(app) as client:
             assert (await client.get("/readyz")).json() == {"status": "ok"}
             far.away()

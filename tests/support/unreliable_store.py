@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreUnavailableError
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
+from agentkit.library.replicas import Replica
 from agentkit.library.store import (
     AppliedChange,
     EpisodeFilter,
@@ -142,3 +143,19 @@ class UnreliableStore:
             self.refused += 1
             raise StoreUnavailableError("the store is away")
         return self._store
+
+
+class ReplicaWithEpisodes(Replica):
+    """A replica whose episodes lie in another store, which never goes away."""
+
+    def __init__(self, store: Store, episodes: Store, **options: Any) -> None:
+        self._kept_in = episodes
+        super().__init__(store, **options)
+
+    @property
+    def _episodes(self) -> Store:
+        return self._kept_in
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several in the other store."""
+        append_all(self._kept_in, episodes)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import DefinitionError, ReadingLimitError
 from agentkit.library.directory.folder import Folder
-from agentkit.library.directory.log import LogState, has_markers
+from agentkit.library.directory.log import has_markers
+from agentkit.library.library import Library
 from agentkit.reading import check_yaml, know_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import record_faults
@@ -230,9 +231,8 @@ class HandEdit:
     Attributes:
         name: The tool; for a file that cannot be read and is new, the file's name.
         file: The file.
-        before: The definition that the person began with; None for a tool that is new.
+        before: The definition that the library holds; None for a tool that is new.
         after: The definition as the file has it; None when the file was deleted or cannot be read.
-        newest: The definition that the library holds now; None when it holds none.
         faults: Why the file cannot be taken as it is; empty for a sound one.
     """
 
@@ -240,7 +240,6 @@ class HandEdit:
     file: Path
     before: ToolDefinition | None
     after: ToolDefinition | None
-    newest: ToolDefinition | None
     faults: tuple[str, ...] = ()
 
     @property
@@ -251,22 +250,9 @@ class HandEdit:
     @property
     def summary(self) -> str:
         """Describe the hand edit."""
-        words = "was edited by hand" if self.after else "was deleted by hand"
         if self.faults:
-            words = f"cannot be taken: {'; '.join(self.faults)}"
-        return f"{words}; the library changed the tool meanwhile" if self.is_conflict else words
-
-    @property
-    def is_conflict(self) -> bool:
-        """Whether the library changed the tool too, since the person began."""
-        return is_other(self.before, self.newest)
-
-
-def is_other(one: ToolDefinition | None, other: ToolDefinition | None) -> bool:
-    """Whether two definitions differ in what their digest covers, or one is none."""
-    if one is None or other is None:
-        return one is not other
-    return one.digest != other.digest
+            return f"cannot be taken: {'; '.join(self.faults)}"
+        return "was edited by hand" if self.after else "was deleted by hand"
 
 
 def read_definition(content: bytes) -> ToolDefinition:
@@ -322,65 +308,49 @@ class ToolFiles:
         if content == text_of(definition):
             return True
         try:
-            return not is_other(read_definition(content), definition)
+            return read_definition(content).digest == definition.digest
         except DefinitionError:
             return False
 
-    def edits(self, state: LogState) -> Iterator[HandEdit]:
-        """Every edit: of tools in the order of names, then of files that are new."""
-        library = state.kept.load()
-        known = sorted({*library.tools, *state.behind})
-        for name in known:
-            tool = library.get(name)
-            newest = None if tool is None else tool.definition
-            content = self.folder.content(self.of(name))
-            before = state.base(name)
-            if not (self.shows(content, newest) or (content and self.shows(content, before))):
-                yield self._edit(name, self.of(name), content, before=before, newest=newest)
-        for path in self._strangers(known):
-            content = self.folder.content(path)
-            edit = self._edit("", path, content, before=None, newest=None)
+    def edits(self, library: Library) -> Iterator[HandEdit]:
+        """Every edit: of the library's tools in the order of names, then of files that are new."""
+        names = sorted(one.name for one in library.all_definitions)
+        files = {self.of(name): name for name in names}
+        for path, name in files.items():
+            content, held = self.folder.content(path), library[name].definition
+            if not self.shows(content, held):
+                yield _edit(name, path, content, held)
+        with self.folder.translated(self.folder.tools):
+            found = sorted(self.folder.tools.glob(f"*{_SUFFIX}"))
+        for path in found:
+            if path in files or path.name[0] == ".":  # hidden ones belong to editors
+                continue
+            edit = _edit("", path, self.folder.content(path), None)
             tool = library.get(edit.name)
             if tool is None or edit.after is None:
                 yield edit
-            elif is_other(edit.after, tool.definition):
+            elif edit.after.digest != tool.definition.digest:
                 fault = f"{edit.name!r} has a file already; edit that one, and delete this one"
-                yield replace(edit, newest=tool.definition, faults=(fault,))
+                yield replace(edit, before=tool.definition, faults=(fault,))
 
-    def _strangers(self, known: Collection[str]) -> list[Path]:
-        """Files beside those of tools; hidden ones belong to editors."""
-        files = {self.of(name).name for name in known}
-        with self.folder.translated(self.folder.tools):
-            found = self.folder.tools.glob(f"*{_SUFFIX}")
-            return sorted(one for one in found if one.name not in files and one.name[0] != ".")
 
-    def _edit(
-        self,
-        name: str,
-        path: Path,
-        content: bytes | None,
-        *,
-        before: ToolDefinition | None,
-        newest: ToolDefinition | None,
-    ) -> HandEdit:
-        """What somebody made of a file; without a name, the file says whose it is."""
-        after, faults = None, tuple[str, ...]()
-        if path.is_symlink():  # of what it leads to nothing is told
-            faults = ("it is a link; put a copy of the file here",)
-        elif content is not None and not path.is_file():
-            faults = ("it is not a file; remove it",)
-        elif content is not None:
-            try:
-                after = read_definition(content)
-            except DefinitionError as error:
-                faults = tuple(map(str, error.args))
-        if after is not None and name and after.name != name:
-            fault = (
-                f"it says that its name is {after.name!r}; a tool keeps its name, so put {name!r} "
-                "back, or make a new file for the other one and delete this one"
-            )
-            after, faults = None, (fault,)
-        own = name or (path.stem if after is None else after.name)
-        return HandEdit(
-            name=own, file=path, before=before, after=after, newest=newest, faults=faults
+def _edit(name: str, path: Path, content: bytes | None, before: ToolDefinition | None) -> HandEdit:
+    """What somebody made of a file; without a name, the file says whose it is."""
+    after, faults = None, tuple[str, ...]()
+    if path.is_symlink():  # of what it leads to nothing is told
+        faults = ("it is a link; put a copy of the file here",)
+    elif content is not None and not path.is_file():
+        faults = ("it is not a file; remove it",)
+    elif content is not None:
+        try:
+            after = read_definition(content)
+        except DefinitionError as error:
+            faults = tuple(map(str, error.args))
+    if after is not None and name and after.name != name:
+        fault = (
+            f"it says that its name is {after.name!r}; a tool keeps its name, so put {name!r} "
+            "back, or make a new file for the other one and delete this one"
         )
+        after, faults = None, (fault,)
+    own = name or (path.stem if after is None else after.name)
+    return HandEdit(name=own, file=path, before=before, after=after, faults=faults)

@@ -7,8 +7,7 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
@@ -23,9 +22,6 @@ from agentkit.episodes.replacing import (
 )
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.reading import expanded_limit
-
-_FLUSHES_AT_ONCE = 8
-"""So many files are flushed side by side: a file system often serves several by one write."""
 
 _SHORT_OF_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -146,48 +142,31 @@ class Folder:
         self,
         contents: Mapping[Path, bytes | None],
         is_untouched: Callable[[Path, bytes | None], bool],
-    ) -> list[Path]:
+    ) -> None:
         """Write the files of tools, and delete those of which the content is None.
 
         Args:
             contents: The new content of each file.
-            is_untouched: Whether a file's content is what the store wrote there.
-
-        Returns:
-            Files that somebody edited meanwhile, which stay as they are.
+            is_untouched: Whether a file's content is what the store wrote there; one that somebody
+                edited meanwhile stays as it is.
         """
-        drafts = {path: self.local / f"draft-{at}.tmp" for at, path in enumerate(contents)}
-        texts = {drafts[path]: text for path, text in contents.items() if text is not None}
-        self._write_drafts(texts)
-        edited = []
+        draft = self.local / f"draft-{uuid.uuid4().hex}.tmp"
         for path, text in contents.items():
+            if text is not None:
+                with self.translated(draft):
+                    _write_flushed(draft, text)
             found = self.content(path)
             if found != text and not is_untouched(path, found):
-                edited.append(path)
                 continue
             with self.translated(path):
                 if text is None:
                     path.unlink(missing_ok=True)
                 else:
-                    drafts[path].replace(path)
+                    draft.replace(path)
         with self.translated(self.tools):
             sync_folder(self.tools)
-            for draft in self.local.glob("draft-*.tmp"):
-                draft.unlink(missing_ok=True)
-        return edited
-
-    def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
-        """Write files and wait until the disk has them."""
-
-        def write(draft: Path) -> None:
-            with self.translated(draft):
-                _write_flushed(draft, contents[draft])
-
-        if len(contents) < _FLUSHES_AT_ONCE:
-            _exhaust(map(write, contents))
-            return
-        with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
-            _exhaust(pool.map(write, contents))
+            for left in self.local.glob("draft-*.tmp"):
+                left.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -224,11 +203,6 @@ def digest_of(content: bytes | None) -> str:
     if content is None:
         return ""
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
-
-
-def _exhaust(steps: Iterable[None]) -> None:
-    for _ in steps:
-        pass
 
 
 def _read(path: Path, *, start: int = 0) -> bytes:

@@ -18,7 +18,6 @@ from agentkit.library.events import storable
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import LibraryChange
 from agentkit.reading import read_json
-from agentkit.tools.definition import ToolDefinition
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +36,6 @@ class LogState:
         kept: The library at each version, and the events.
         form: How tools are written, ``yaml``; empty for a store without a log. Stores with ``json``
             are only read.
-        behind: Tools whose files do not show the newest definition, because people edit them: the
-            digest of the definition that each edit began with; empty for none.
         head: Digest of the last line.
         end: Bytes of the lines.
         is_open: Whether the last line lacks its newline, as an editor may leave it.
@@ -47,20 +44,10 @@ class LogState:
 
     kept: MemoryStore = field(default_factory=MemoryStore)
     form: str = ""
-    behind: Mapping[str, str] = field(default_factory=dict)
     head: str = ""
     end: int = 0
     is_open: bool = False
     signature: object = None
-
-    def base(self, name: str) -> ToolDefinition | None:
-        """The definition that the file of a tool was written from, or an edit of it began with."""
-        tool = self.kept.load().get(name)
-        digest = self.behind.get(name)
-        if digest is None:
-            return None if tool is None else tool.definition
-        earlier = (one.definition for one in reversed(self.kept.history(name)))
-        return next((one for one in earlier if one is not None and one.digest == digest), None)
 
     def apply(self, line: bytes, path: Path) -> None:
         """Take up the next line.
@@ -86,8 +73,6 @@ class LogState:
             change, newest = change_from_json(record), self.kept.load().version
             if self.kept.commit(change, expected_version=newest) != record["version"]:
                 raise ValueError(f"it says that it made version {record['version']}")
-        if "behind" in record:
-            self.behind = {**record["behind"]}
 
 
 class ChangeLog:
@@ -135,8 +120,8 @@ class ChangeLog:
             state.end, state.is_open = state.end + len(last), True
         return state
 
-    def append(self, change: LibraryChange | None, *, behind: Mapping[str, str]) -> None:
-        """Add a change, or only that other files are behind. The caller holds the folder's lock."""
+    def append(self, change: LibraryChange) -> None:
+        """Add a change. The caller holds the folder's lock."""
         with self._lock:
             state = self.refresh()
             record: dict[str, Any] = {"previous": state.head}
@@ -144,11 +129,8 @@ class ChangeLog:
             if not state.end:
                 content = _line({"format": FORMAT_VERSION, "form": "yaml"})
                 record["previous"] = digest_of(content.rstrip())
-            if change is not None:
-                version = state.kept.load().version + change.makes_version
-                record |= {"version": version, **change_to_json(change)}
-            if behind != state.behind:
-                record["behind"] = dict(behind)
+            version = state.kept.load().version + change.makes_version
+            record |= {"version": version, **change_to_json(change)}
             if state.end and (torn := self._folder.plain(self._folder.log, start=state.end)):
                 aside = self._folder.local / f"log-{digest_of(torn)[:12]}.part"
                 self._folder.replace(aside, torn)

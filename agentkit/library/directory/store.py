@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
 
 from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes import Episode
@@ -32,9 +31,6 @@ from agentkit.library.store import (
 from agentkit.tools.definition import ToolDefinition
 
 logger = logging.getLogger(__name__)
-
-_Sides: TypeAlias = Mapping[str, tuple[ToolDefinition | None, ToolDefinition | None]]
-"""By tool the definition that its file shows, and the one that it is to show; None for no file."""
 
 
 class DirectoryStore(ForwardingStore):
@@ -123,9 +119,11 @@ class DirectoryStore(ForwardingStore):
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Apply ``change``; see ``ToolStore.commit``.
 
-        A file in ``tools/`` that somebody edited stays as it is; see ``edits``. When the change is
-        made and the files of tools cannot be written, as on a full disk, the change stands, a
-        warning is logged, and the next commit writes them.
+        When the change is made and the files of tools cannot be written, as on a full disk, the
+        change stands, a warning is logged, and the next commit writes them.
+
+        Raises:
+            StoreError: Somebody edited the file of a tool that this changes; see ``edits``.
         """
         self._check_open()
         check_change(change)
@@ -142,16 +140,16 @@ class DirectoryStore(ForwardingStore):
             known = state.kept.answer(change, expected_version)
             if known is not None:
                 return known
-            changed = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)
             library = state.kept.load()
-            current = {name: _definition(library, name) for name in state.behind}
-            targets = current | changed
-            writes, behind = self._sorted({n: (state.base(n), one) for n, one in targets.items()})
-            if writes:
+            after = library.without(change.removals).with_tools(change.upserts)
+            names = [*(one.name for one in change.upserts), *change.removals]
+            for name in names:
+                self._check_untouched(name, library, after)
+            if names:
                 self._folder.replace(self._folder.pending, b"{}")  # should this program be killed
-            self._log.append(change, behind=behind)
+            self._log.append(change)
             try:
-                self._write(writes)
+                self._write(names, library, after)
             except StoreError as error:  # the change is made: it would be wrong to say it is not
                 logger.warning(
                     "%s: the files of tools are behind the log (%s); the next commit brings them "
@@ -161,47 +159,36 @@ class DirectoryStore(ForwardingStore):
                 )
             return self._log.refresh().kept.load().version
 
-    def _sorted(self, targets: _Sides) -> tuple[_Sides, dict[str, str]]:
-        """Of files that are to show other definitions, those to be written, and those of edits.
+    def _check_untouched(self, name: str, before: Library, after: Library) -> None:
+        """Refuse to change a tool whose file somebody edited, unless it says what is to come."""
+        path = self._files.of(name)
+        content = self._folder.content(path)
+        if not any(self._files.shows(content, _definition(one, name)) for one in (before, after)):
+            raise StoreError(
+                f"{path} was edited by hand, and would be overwritten. Nothing was changed; "
+                "propose the edit (docs/stores.md) or give it up ('git checkout -- FILE'), and "
+                "try again"
+            )
 
-        Returns:
-            The first with both definitions, the second with the digest of the one before.
-        """
-        writes: dict[str, tuple[ToolDefinition | None, ToolDefinition | None]] = {}
-        behind: dict[str, str] = {}
-        for name, (before, after) in sorted(targets.items()):
-            content = self._folder.content(self._files.of(name))
-            if self._files.shows(content, before):
-                writes[name] = before, after
-            elif not self._files.shows(content, after):
-                behind[name] = "" if before is None else before.digest
-        return writes, behind
-
-    def _write(self, writes: _Sides) -> None:
-        """Write the files of tools that nobody edits. The caller holds the folder's lock."""
-        names = {self._files.of(name): name for name in writes}
-        edited = self._folder.put(
-            {path: _text(writes[name][1]) for path, name in names.items()},
-            lambda path, content: self._files.shows(content, writes[names[path]][0]),
+    def _write(self, names: Iterable[str], before: Library, after: Library) -> None:
+        """Write the files that show ``before``. The caller holds the folder's lock."""
+        files = {self._files.of(name): name for name in names}
+        self._folder.put(
+            {path: _text(_definition(after, name)) for path, name in files.items()},
+            lambda path, content: self._files.shows(content, _definition(before, files[path])),
         )
-        if edited:  # since they were looked at
-            befores = {names[path]: writes[names[path]][0] for path in edited}
-            began = {name: "" if one is None else one.digest for name, one in befores.items()}
-            self._log.append(None, behind={**self._log.refresh().behind, **began})
         with self._folder.translated(self._folder.pending):
             self._folder.pending.unlink(missing_ok=True)
 
     def _finish(self) -> None:
         """Write what a killed writer left unwritten. The caller holds the folder's lock."""
-        if not self._folder.pending.exists():
-            return
-        state = self._log.refresh()
-        after = state.kept.load()
-        before = state.kept.load(max(after.version - 1, 0))
-        names = {*before.tools, *after.tools} - {*state.behind}
-        sides = {name: (_definition(before, name), _definition(after, name)) for name in names}
-        changed = {name: pair for name, pair in sides.items() if pair[0] != pair[1]}
-        self._write(self._sorted(changed)[0])
+        if self._folder.pending.exists():
+            tools = self._log.refresh().kept
+            after = tools.load()
+            before = tools.load(max(after.version - 1, 0))
+            names = {*before.tools, *after.tools}
+            changed = [one for one in names if _definition(before, one) != _definition(after, one)]
+            self._write(changed, before, after)
 
     def edits(self) -> tuple[HandEdit, ...]:
         """Hand edits of tool files since the store wrote them.
@@ -214,7 +201,7 @@ class DirectoryStore(ForwardingStore):
         self._check_open()
         with self._held_still():
             state = self._log.refresh()
-            return () if state.form == "json" else tuple(self._files.edits(state))
+            return () if state.form == "json" else tuple(self._files.edits(state.kept.load()))
 
     @contextmanager
     def _held_still(self) -> Iterator[None]:

@@ -176,18 +176,6 @@ class StoreCapabilityConformance(StoreFixtures):
         assert list(store.versions()) == [1, 2, 3, 4, 5, 6, 7]
         assert len(store.events()) == 4
 
-    def test_retention_by_bytes_takes_the_oldest(self, store: Store) -> None:
-        """Episodes go from the oldest on until the rest is small enough, and no more of them."""
-        pruning = _able(store, Pruning, "prune")
-        for number in range(10):
-            store.append(_episode(f"e{number}"))
-        bound = pruning.volume().bytes // 2 + 1
-        pruning.prune(Retention(max_bytes=bound))
-        assert pruning.volume().bytes <= bound
-        assert _ids(store) in ([f"e{number}" for number in range(first, 10)] for first in (5, 6))
-        pruning.prune(Retention(max_bytes=0))
-        assert (_ids(store), pruning.volume().count, pruning.volume().bytes) == ([], 0, 0)
-
     def test_retention_by_age_takes_the_old(self, store: Store) -> None:
         """Episodes that began too long ago go; one that does not say counts from its keeping."""
         pruning = _able(store, Pruning, "prune")

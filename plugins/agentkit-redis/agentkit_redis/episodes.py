@@ -216,5 +216,4 @@ def _bounds(retention: Retention) -> list[Word]:
     oldest = ""
     if retention.max_age is not None:
         oldest = repr(datetime.now(UTC).timestamp() - retention.max_age.total_seconds())
-    most, size = retention.max_count, retention.max_bytes
-    return [oldest, "" if most is None else most, "" if size is None else size]
+    return [oldest, "" if retention.max_count is None else retention.max_count]

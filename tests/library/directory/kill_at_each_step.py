@@ -35,7 +35,7 @@ FIRST = LibraryChange(
 )
 SECOND = LibraryChange(
     proposal_id="second",
-    upserts=(tool("kept", "2"), tool("Edited", "2"), tool("new", "2")),
+    upserts=(tool("kept", "2"), tool("new", "2")),
     removals=("gone",),
     events=chained(
         None, [EventDraft(kind="written", author=Author(kind="person", name="A"))], at=AT
@@ -86,7 +86,7 @@ def look(folder: Path) -> str:
         (edit,) = store.edits()
         if faults or names != expected or len(store.events()) != made:
             raise RuntimeError(f"made {made}: {faults}, {names}, {store.events()}")
-        if edited_file(folder).read_bytes() != BY_HAND or edit.is_conflict != made:
+        if edited_file(folder).read_bytes() != BY_HAND or edit.name != "Edited":
             raise RuntimeError(f"the edit by hand was lost: {edit}")
         if store.commit(SECOND, expected_version=1) != 2 or len(store.load(1)) != 3:
             raise RuntimeError("the change cannot be sent again")

@@ -1,4 +1,4 @@
-"""Edits by hand are seen and kept, and a commit that is killed anywhere was made, or was not."""
+"""Edits by hand are seen and never overwritten, and a commit that is killed anywhere was made, or was not."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
 from agentkit.library.copying import copy_store
 from agentkit.library.directory import DirectoryStore
+from agentkit.tools.definition import Description, ToolDefinition
 
 
 def test_an_untouched_folder_has_no_edits(workshop):
@@ -34,9 +35,9 @@ def test_a_changed_text_is_an_edit(workshop, make_tool):
     workshop.edit("ping", "Ping a host.", "Ping a host by its name.")
     (edit,) = workshop.store.edits()
     assert (edit.name, edit.file) == ("ping", workshop.file("ping"))
-    assert edit.before == edit.newest == make_tool("ping", "Ping a host.")
+    assert edit.before == make_tool("ping", "Ping a host.")
     assert edit.after == make_tool("ping", "Ping a host by its name.")
-    assert (edit.faults, edit.is_conflict, edit.is_deletion) == ((), False, False)
+    assert (edit.faults, edit.is_deletion) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_a_new_file_is_a_new_tool(workshop, make_tool):
     text = workshop.file("ping").read_text().replace("name: ping", "name: Pang/2")
     workshop.file("my-pang").write_text(text)
     (edit,) = workshop.store.edits()
-    assert (edit.name, edit.before, edit.newest) == ("Pang/2", None, None)
+    assert (edit.name, edit.before) == ("Pang/2", None)
     assert edit.after == make_tool("Pang/2", "Ping a host.")
     workshop.put(edit.after)
     assert workshop.store.edits() == ()
@@ -99,66 +100,64 @@ def test_a_new_file_is_a_new_tool(workshop, make_tool):
     assert "has a file already" in edit.faults[0]
 
 
-def test_a_deleted_file_is_an_edit(workshop, make_tool):
-    """A file that somebody deletes says that the tool is to go; nothing brings it back silently."""
+def test_a_deleted_file_is_an_edit(workshop):
+    """A file that somebody deletes says that the tool is to go, which a commit then does."""
     workshop.file("ping").unlink()
     (edit,) = workshop.again().edits()
     assert (edit.name, edit.is_deletion, edit.after) == ("ping", True, None)
     assert "ping" in workshop.store.load()
-    workshop.put(make_tool("ping", "Changed meanwhile."))
-    assert not workshop.file("ping").exists()
-    assert workshop.store.edits()[0].is_conflict
     workshop.put(remove=("ping",))
     assert workshop.store.edits() == ()
 
 
-def test_a_commit_overwrites_no_edit(workshop, make_tool):
-    """A tool that both a person and a commit change keeps both: the file, and the library."""
+def tool(name, summary=""):
+    """A tool of some words."""
+    return ToolDefinition(name=name, description=Description(summary=summary))
+
+
+def by_hand(workshop):
+    """A text by hand."""
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
-    by_hand = workshop.file("ping").read_bytes()
-    workshop.put(make_tool("ping", "Ping by program."), make_tool("pong", "Pong by program."))
-    assert workshop.file("ping").read_bytes() == by_hand
-    assert "Pong by program." in workshop.file("pong").read_text()
-    for opened in (lambda: workshop.store, workshop.again):
-        store = opened()
-        assert store.load()["ping"].definition == make_tool("ping", "Ping by program.")
-        (edit,) = store.edits()
-        assert edit.is_conflict
-        told = [one.description.summary for one in (edit.before, edit.after, edit.newest)]
-        assert told == ["Ping a host.", "Ping by hand.", "Ping by program."]
 
 
-def test_a_text_that_somebody_put_back_is_an_edit(workshop, make_tool):
-    """A file that says again what an earlier version said, as git restores it, is not overwritten."""
+def put_back(workshop):
+    """What an earlier version said, as git restores it."""
     old = workshop.file("ping").read_bytes()
-    workshop.put(make_tool("ping", "New."))
+    workshop.put(tool("ping", "New."))
     workshop.file("ping").write_bytes(old)
-    workshop.put(make_tool("ping", "Newer."))
-    assert workshop.file("ping").read_bytes() == old
-    (edit,) = workshop.store.edits()
-    assert edit.after == make_tool("ping", "Ping a host.")
 
 
-def test_an_edit_of_a_removed_tool_stays(workshop, make_tool):
-    """A tool that is taken out while somebody edits it leaves the edit, and is told."""
-    workshop.edit("ping", "Ping a host.", "Ping by hand.")
-    workshop.put(remove=("ping",))
-    (edit,) = workshop.store.edits()
-    assert (edit.newest, edit.is_conflict) == (None, True)
-    assert edit.after == make_tool("ping", "Ping by hand.")
-    workshop.put(make_tool("other"))
-    assert workshop.store.edits() == (edit,)
+def deleted(workshop):
+    """No file any more."""
+    workshop.file("ping").unlink()
 
 
-def test_a_new_file_in_the_way_of_a_commit_stays(workshop, make_tool):
-    """A commit that adds a tool does not overwrite the file that somebody made for one."""
+def in_the_way(workshop):
+    """A file for a tool that a commit is about to add."""
     text = workshop.file("ping").read_text().replace("name: ping", "name: pang")
     workshop.file("pang").write_text(text)
-    workshop.put(make_tool("pang", "Of a program."))
-    assert workshop.file("pang").read_text() == text
-    (edit,) = workshop.store.edits()
-    assert (edit.name, edit.before, edit.is_conflict) == ("pang", None, True)
-    assert edit.newest == make_tool("pang", "Of a program.")
+
+
+@pytest.mark.parametrize(
+    ("edit", "names", "remove"),
+    [
+        (by_hand, ("ping", "pong"), ()),
+        (by_hand, ("pong",), ("ping",)),
+        (put_back, ("ping",), ()),
+        (deleted, ("ping",), ()),
+        (in_the_way, ("pang",), ()),
+    ],
+)
+def test_a_commit_overwrites_no_edit(workshop, edit, names, remove):
+    """A change of a tool whose file somebody edited is refused whole; another one is made."""
+    edit(workshop)
+    before, version = workshop.contents(), workshop.store.load().version
+    with pytest.raises(StoreError, match=r"was edited by hand.*git checkout"):
+        workshop.put(*(tool(name, "By program.") for name in names), remove=remove)
+    assert (workshop.contents(), workshop.store.load().version) == (before, version)
+    workshop.put(tool("other"))
+    (left,) = workshop.again().edits()
+    assert left.name == ("pang" if edit is in_the_way else "ping")
 
 
 def test_foreign_files_are_left_alone(workshop, make_tool):
@@ -271,7 +270,7 @@ def test_the_other_side_comes_as_edits(workshop, make_tool, git):
     git("checkout", "--ours", "library/log.jsonl")
     store = workshop.again()
     (edit,) = store.edits()  # git merged the files of tools
-    assert (edit.name, edit.is_conflict) == ("ping", False)
+    assert edit.name == "ping"
     assert edit.after == make_tool("ping", "Ping of theirs.")
     assert workshop.put(edit.after) == 3
     assert list(store.check()) == []
@@ -359,7 +358,7 @@ def test_a_read_only_checkout_tells_of_edits(workshop, make_tool):
     shutil.rmtree(workshop.path / "local")
     before = workshop.contents()
     (edit,) = workshop.again().edits()
-    assert (edit.name, edit.is_conflict, edit.faults) == ("pong", False, ())
+    assert (edit.name, edit.faults) == ("pong", ())
     assert {fault.place for fault in workshop.store.check()} == {"pong"}
     assert (workshop.contents(), (workshop.path / "local").exists()) == (before, False)
 

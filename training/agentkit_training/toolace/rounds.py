@@ -207,7 +207,8 @@ class Rounds:
         if self.settings.refines:
             refined = await self._refined(number, direct)
             estimates += await self._estimate(number, "refine", refined.benchmark, refined.answers)
-        selection = select(estimates.tasks, self.settings.selection)
+        wanted = self.settings.selection  # a random choice is another one in each round
+        selection = select(estimates.tasks, replace(wanted, seed=wanted.seed + number))
         examples = await self._examples(selection, refined)
         trained, after = SftReport(), before
         if examples.rows:

@@ -1,10 +1,12 @@
 """The lean engine beside plain TRL: generation, update and memory, in one run on the tiny model.
 
     python tests/benchmarks/engines.py [--rounds 3] [--steps 5] [--width 64] [--json FILE]
+    python tests/benchmarks/engines.py --weights local:smollm2-135m --device cuda --setting "32 x 16"
 
 Each engine runs in processes of its own, in turns, on one thread, in float32, on the same weights and
 prompts, with answers of the same length. Figures are CPU time of the process, medians over all steps of
-all rounds; the first two steps of a process do not count.
+all rounds; the first two steps of a process do not count. On a GPU it is time on the wall, with the
+GPU's work done, and the memory is the GPU's.
 
 * ``trl`` is GRPOTrainer with ``transformers`` generation and everything as TRL has it (loss dapo,
   no KL divergence, rewards scaled in their group, one update a step), but for what would slow it
@@ -69,21 +71,33 @@ SETTINGS = {
     ),
     "G=16, long prompts": Setting(group=16, prompts=2, prompt_tokens=400, completion_tokens=64),
 }
+LARGE = {"32 x 16": Setting(group=16, prompts=32, prompt_tokens=200, completion_tokens=48)}
+"""What a GPU has room for."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Steps:
-    """CPU seconds and tokens of the steps of a run."""
+    """Seconds and tokens of the steps of a run."""
 
+    device: str = "cpu"
     written: int = 0
     read: int = 0
     generation: float = 0.0
     began: float = 0.0
     rates: list[tuple[float, float]] | None = None
 
+    def now(self) -> float:
+        """CPU seconds of this process; with a GPU those on the wall, once its work is done."""
+        import torch
+
+        if self.device == "cpu":
+            return time.process_time()
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
     def ended(self) -> None:
         """Note the tokens a second of a step whose weights are in place."""
-        update = time.process_time() - self.began
+        update = self.now() - self.began
         self.rates = [
             *(self.rates or ()),
             (self.written / self.generation, self.read / update),
@@ -95,22 +109,28 @@ def measured(options: argparse.Namespace) -> dict[str, float]:
     """Run one engine in this process."""
     import torch
 
-    from agentkit_training import tiny_policy
+    from agentkit_training import load_policy, tiny_policy
 
     torch.set_num_threads(1)
-    setting = SETTINGS[options.one]
-    policy = tiny_policy(layers=options.layers, width=options.width)
+    setting = (SETTINGS | LARGE)[options.one]
+    if options.weights:
+        policy = load_policy(options.weights, precision="fp32", device=options.device)
+    else:
+        policy = tiny_policy(layers=options.layers, width=options.width)
     last = len(policy.tokenizer)  # the last tokens of its vocabulary end an answer
     extra = set(range(last - setting.ends + 1, last))
     policy = replace(policy, end_ids=policy.end_ids | extra)
     run = ENGINES[options.engine]
     with TemporaryDirectory() as folder:
         steps = run(policy, setting, WARM_UP + options.steps, folder)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
+    if options.device != "cpu":
+        peak = torch.cuda.max_memory_allocated()
     rates = (steps.rates or [])[WARM_UP:]
     return {
         "written/s": median(written for written, _ in rates),
         "trained/s": median(trained for _, trained in rates),
-        "peak MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10,
+        "peak MiB": peak / 2**20,
     }
 
 
@@ -145,7 +165,8 @@ class LeanSource:
     """Writes G answers to each prompt; takes the time between them and the new weights."""
 
     def __init__(self, policy: Any, setting: Setting) -> None:
-        self.policy, self.setting, self.steps = policy, setting, Steps()
+        self.policy, self.setting = policy, setting
+        self.steps = Steps(device=policy.device.type)
 
     def rollouts(self, step: int, share: object) -> list[Any]:
         """The rewarded answers of a step."""
@@ -154,7 +175,7 @@ class LeanSource:
 
         setting, steps = self.setting, self.steps
         texts = prompts_of(self.policy, setting, step)
-        began = time.process_time()
+        began = steps.now()
         prompts = [
             Prompt(
                 ids=tuple(self.policy.tokenizer(text)["input_ids"]),
@@ -164,7 +185,7 @@ class LeanSource:
             for number, text in enumerate(text for text in texts for _ in range(setting.group))
         ]
         completions = complete(self.policy, prompts)
-        steps.generation = time.process_time() - began
+        steps.generation = steps.now() - began
         steps.written = sum(len(one.ids) for one in completions)
         steps.read = steps.written + sum(len(one.ids) for one in prompts)
         found = []
@@ -184,7 +205,7 @@ class LeanSource:
                 reward=even(list(one.ids)),
             )
             found.append(rollout)
-        steps.began = time.process_time()
+        steps.began = steps.now()
         return found
 
     def finished(self, report: object) -> None:
@@ -198,20 +219,20 @@ def trl_steps(policy: Any, setting: Setting, count: int, folder: str) -> Steps:
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    steps = Steps()
+    steps = Steps(device=policy.device.type)
 
     class Timed(GRPOTrainer):  # type: ignore[misc]
         def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
-            began = time.process_time()
+            began = steps.now()
             found = super()._generate_single_turn(*args, **kwargs)
-            steps.generation += time.process_time() - began
+            steps.generation += steps.now() - began
             return found
 
         def _prepare_inputs(self, *args: Any, **kwargs: Any) -> Any:
             batch = super()._prepare_inputs(*args, **kwargs)
             steps.written = int(batch["completion_mask"].sum())
             steps.read = steps.written + int(batch["prompt_mask"].sum())
-            steps.began = time.process_time()
+            steps.began = steps.now()
             return batch
 
     class Ended(TrainerCallback):  # type: ignore[misc]
@@ -228,7 +249,7 @@ def trl_steps(policy: Any, setting: Setting, count: int, folder: str) -> Steps:
         lr_scheduler_type="constant",
         gradient_checkpointing=False,
         bf16=False,
-        use_cpu=True,
+        use_cpu=steps.device == "cpu",
         dataloader_pin_memory=False,
         save_strategy="no",
         logging_strategy="no",
@@ -257,7 +278,8 @@ ENGINES = {"trl": trl_steps, "lean": lean_steps}
 def compared(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The figures of every engine in every setting, and how lean compares."""
     same = ["--steps", str(options.steps), "--layers", str(options.layers)]
-    same += ["--width", str(options.width)]
+    same += ["--width", str(options.width), "--device", options.device]
+    same += ["--weights", options.weights] if options.weights else []
     for setting in options.setting or SETTINGS:
         command = [sys.executable, "-W", "ignore", __file__, *same, "--one", setting, "--engine"]
         measures = {name: partial(worker, [*command, name]) for name in ENGINES}
@@ -273,8 +295,12 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--setting", choices=SETTINGS, action="append")
-    parser.add_argument("--one", choices=SETTINGS, help=argparse.SUPPRESS)  # one process' part
+    parser.add_argument("--weights", default="", help="in the place of the tiny model")
+    parser.add_argument("--device", default="cpu", help="of those weights")
+    parser.add_argument("--setting", choices=SETTINGS | LARGE, action="append")
+    parser.add_argument(
+        "--one", choices=SETTINGS | LARGE, help=argparse.SUPPRESS
+    )  # one process' part
     parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:

@@ -21,6 +21,7 @@ from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.errors import CheckpointError
 from agentkit_training.fine_tuning.examples import Prompting, make_examples
 from agentkit_training.fine_tuning.training import SftSettings, sft
+from agentkit_training.toolace import rounds
 from agentkit_training.toolace.difficulty import gold_answers
 from agentkit_training.toolace.overlap import (
     call_overlap,
@@ -28,7 +29,12 @@ from agentkit_training.toolace.overlap import (
     difficulty,
     optimal_assignment,
 )
-from agentkit_training.toolace.records import RoundRecord, SelectionSettings, ToolAceSettings
+from agentkit_training.toolace.records import (
+    RoundRecord,
+    SelectionSettings,
+    ToolAceSettings,
+    select,
+)
 from agentkit_training.toolace.rounds import iterate
 
 TRIP = ToolDefinition.from_schema(
@@ -266,6 +272,19 @@ def test_what_becomes_easy_is_no_longer_selected(half_taught, shop):
     for record in report.rounds:
         easy = {one.sample_id for one in record.samples if one.difficulty == 0}
         assert easy == {one.sample_id for one in record.samples if one.excluded == "too_easy"}
+
+
+def test_a_random_choice_is_another_one_in_each_round(half_taught, shop, monkeypatch):
+    """Rounds draw with seeds of their own, or all of them would take the same samples."""
+    seeds = []
+
+    def noted(tasks, settings):
+        seeds.append(settings.seed)
+        return select(tasks, settings)
+
+    monkeypatch.setattr(rounds, "select", noted)
+    run(half_taught(shop), shop, dataclasses.replace(SHORT, refines=False, sft=LITTLE))
+    assert len(set(seeds)) == len(seeds) == 2
 
 
 def test_a_run_that_goes_on_equals_one_that_was_not_broken_off(half_taught, shop, tmp_path):

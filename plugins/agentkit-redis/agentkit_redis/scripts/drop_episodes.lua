@@ -2,14 +2,14 @@
 --
 -- KEYS: head, episodes, ids, index, ages, volume.
 -- ARGV: format, at most how many, then the bounds, each empty for none: seconds before which an
---       episode must not have begun, how many may stay, how many bytes may stay.
+--       episode must not have begun, how many may stay.
 -- Answers {'dropped', how many, bytes} or why not: {'format', ...}, {'damaged', key}.
 local head, episodes, ids, index, ages, volume = unpack(KEYS)
 local format = redis.call('HGET', head, 'format')
 if format ~= ARGV[1] then
   return {'format', format or ''}
 end
-local oldest, most, most_bytes = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local oldest, most = tonumber(ARGV[3]), tonumber(ARGV[4])
 local held = redis.call('HMGET', volume, 'count', 'bytes')
 local count, bytes = tonumber(held[1]), tonumber(held[2])
 if not (count and bytes) then
@@ -31,7 +31,7 @@ local found = redis.call('ZRANGE', ages, 0, tonumber(ARGV[2]) - 1, 'WITHSCORES')
 for at = 1, #found, 2 do
   local padded = found[at]
   local goes = (oldest and tonumber(found[at + 1]) < oldest)
-    or (most and count - dropped > most) or (most_bytes and bytes - freed > most_bytes)
+    or (most and count - dropped > most)
   if not goes then
     break
   end

@@ -18,10 +18,11 @@ the interface, under the texts that its library came to::
     python tests/benchmarks/effects/arms.py --config examples/one_gpu.yaml --output seal-gpu \
 --seeds 1 --set policy.device=cuda
 
-With ``--worlds first swapped`` it answers the same questions in the swapped world too, under texts
-that tell the demands there: who has learned to read is right, who knows the first world by heart is
-wrong. ``rules.json`` in the output has the tools under texts that tell what the first world demands,
-for ``--set library=`` or, in the fine-tuning alone, ``--warm-set library=``.
+With ``--worlds first told swapped`` it answers the same questions under texts that tell the demands,
+and in the swapped world too, under texts that tell those there: who has learned to read is right, who
+knows the first world by heart is wrong. ``rules.json`` in the output has the tools under texts that
+tell what the first world demands, for ``--set library=`` or, in the fine-tuning alone, ``--warm-set
+library=``; in ``enums.json`` only those with lists of values tell theirs.
 
 A finished part is kept and not done again. Seeds and arms may run as processes of their own
 (``scaled`` after ``weights``); ``--summary`` prints the table of what is there.
@@ -36,6 +37,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 import torch
 from intervals import Right, gain, of_each_seed
@@ -50,7 +52,7 @@ from agentkit_training.jobs.running import HANDOVER, LIBRARY, POLICY
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.runs import RunDirectory
 from agentkit_training.tasks.hidden_constraints.family import library_of
-from agentkit_training.tasks.hidden_constraints.tools import WORLDS, World
+from agentkit_training.tasks.hidden_constraints.tools import TOOLS, World
 from agentkit_training.tasks.loading import load_tasks_for_training
 
 _WARM, _VANILLA, _WEIGHTS, _SCALED = "warm", "vanilla", "weights", "scaled"
@@ -91,6 +93,13 @@ SMALL = (
 """What the small series on a CPU has other than the demo's configuration."""
 
 
+Place: TypeAlias = Literal["first", "told", "swapped"]
+"""Where held-out questions are asked: in the first world, under the texts that a library came to; there
+under texts that tell the demands; in the swapped world under texts that tell those."""
+
+PLACES: tuple[Place, ...] = get_args(Place)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Series:
     """The parts of one seed.
@@ -101,7 +110,7 @@ class Series:
         text: The configuration.
         changes: Keys of it that are other than in the file.
         warm_changes: Those of the fine-tuning alone.
-        worlds: Where held-out questions are asked.
+        worlds: Where held-out questions are asked, see ``PLACES``.
     """
 
     seed: int
@@ -109,7 +118,7 @@ class Series:
     text: str
     changes: Sequence[str]
     warm_changes: Sequence[str]
-    worlds: Sequence[World]
+    worlds: Sequence[Place]
 
     def warm(self) -> None:
         """The fine-tuned adapter that all arms begin with."""
@@ -128,12 +137,13 @@ class Series:
             config = replace(config, engine=engine)
         self._train(name, config)
 
-    def ask(self, name: str, world: World) -> None:
+    def ask(self, name: str, place: Place) -> None:
         """Which held-out questions a policy answers rightly, unless that is known."""
-        target = self.output / f"{self.seed}-{_asked(name, world)}.json"
+        target = self.output / f"{self.seed}-{_asked(name, place)}.json"
         if target.exists():
             return
         adapter = f"policy.adapter={_adapter(self._folder(name))}"
+        world: World = "swapped" if place == "swapped" else "first"
         there = () if world == "first" else (f"tasks.world={world}",)
         config = self._config("policy.lora=null", adapter, "cold_start=null", *there)
         learned = _left(self._folder(name), LIBRARY)
@@ -142,7 +152,7 @@ class Series:
             collect(
                 config.policy.model(config.policy.load(seed=self.seed)),
                 load_tasks_for_training(config.tasks).test,
-                library=told if world == "first" else library_of("rules", world),
+                library=told if place == "first" else library_of("rules", world),
                 attempts=1,
                 temperature=0,
                 settings=config.asking.settings(),
@@ -165,8 +175,8 @@ class Series:
             shutil.rmtree(folder, ignore_errors=True)
             unmeasured = replace(config, tasks=replace(config.tasks, validation=0, test=0))
             coevolve_job(unmeasured, folder, listen=lambda one: print(self.seed, name, one))
-        for world in self.worlds:
-            self.ask(name, world)
+        for place in self.worlds:
+            self.ask(name, place)
 
     def _weight_scale(self) -> float:
         records = RunDirectory(self._folder(_WEIGHTS)).records()
@@ -185,28 +195,28 @@ def _adapter(run: Path) -> Path:
     return _left(run, "peft" if (run / HANDOVER).exists() else POLICY)
 
 
-def _asked(name: str, world: World) -> str:
-    return name if world == "first" else f"{name}-{world}"
+def _asked(name: str, place: Place) -> str:
+    return name if place == "first" else f"{name}-{place}"
 
 
 def summary(output: Path) -> None:
     """Right answers of each policy, and what is compared."""
-    for world in WORLDS:
+    for place in PLACES:
         found: dict[str, Right] = {}
         for name in (_WARM, *ARMS, *LEARNING):
             right = {
                 (int(file.stem.partition("-")[0]), task): ok
-                for file in sorted(output.glob(f"*-{_asked(name, world)}.json"))
+                for file in sorted(output.glob(f"*-{_asked(name, place)}.json"))
                 for task, ok in json.loads(file.read_text(encoding="utf-8")).items()
             }
             if right:
                 found[name] = right
                 count = sum(right.values())
                 share = f"{count} of {len(right)} ({count / len(right):.1%})"
-                print(f"{world:8} {name:10} {share:20} by seed {of_each_seed(right)}")
+                print(f"{place:8} {name:10} {share:20} by seed {of_each_seed(right)}")
         for base, other in PAIRS:
             if base in found and other in found:
-                print(f"{world:8} {other} against {base}: {gain(found[base], found[other])}")
+                print(f"{place:8} {other} against {base}: {gain(found[base], found[other])}")
 
 
 def main() -> None:
@@ -216,7 +226,7 @@ def main() -> None:
     parser.add_argument("--config", type=Path, help="the demo's, made smaller, where none is given")
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
     parser.add_argument("--arms", nargs="*", choices=[*ARMS, *LEARNING], default=list(ARMS))
-    parser.add_argument("--worlds", nargs="*", choices=WORLDS, default=["first"])
+    parser.add_argument("--worlds", nargs="*", choices=PLACES, default=["first"])
     parser.add_argument("--set", dest="changes", action="append", default=[])
     parser.add_argument("--warm-set", action="append", default=[], help="in fine-tuning alone")
     parser.add_argument("--threads", type=int, default=1)
@@ -227,7 +237,11 @@ def main() -> None:
     text = (given.config or demo).read_text(encoding="utf-8")
     changes = [*(() if given.config else SMALL), *given.changes]
     given.output.mkdir(parents=True, exist_ok=True)
-    write_artifact(artifact_of(library_of("rules")), given.output / "rules.json")
+    lists = {name for name, tool in TOOLS.items() if tool.kind == "enum"}
+    told = library_of("rules")
+    some = library_of("fixed").with_tools(tool for tool in told if tool.name in lists)
+    for name, library in (("rules", told), ("enums", some)):
+        write_artifact(artifact_of(library), given.output / f"{name}.json")
     for seed in given.seeds:
         series = Series(
             seed=seed,

@@ -28,9 +28,11 @@ from agentkit.evaluation import Benchmark
 from agentkit.models.base import resolve_model
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.export.handover import hand_over, load_handover
+from agentkit_training.export.handover import base_weights
+from agentkit_training.export.weights import Architecture, adapter_to_gguf
 from agentkit_training.fine_tuning.examples import make_examples
 from agentkit_training.fine_tuning.training import sft
+from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.toolace.difficulty import gold_answers
@@ -46,7 +48,7 @@ def config_of(seed: int, changes: list[str]) -> SftConfig:
     return parse_config(text, SftConfig, changes=[*of_seed(seed), *smaller, *changes])
 
 
-def tuned(policy: Policy, config: SftConfig, train: Benchmark) -> dict[str, float]:
+def tuned(policy: Policy, config: SftConfig, train: Benchmark) -> dict[str, object]:
     """Fine-tune; what it took."""
     examples = wait_for(
         make_examples(
@@ -62,12 +64,13 @@ def tuned(policy: Policy, config: SftConfig, train: Benchmark) -> dict[str, floa
         "examples": report.examples,
         "steps": len(report.steps),
         "loss": report.steps[-1].loss,
+        "taught": [one.task_id for one in examples.rows if len(one) <= config.sft.max_tokens],
         "cpu_seconds": round(time.process_time(), 1),
     }
 
 
 def free(seed: int, output: Path, config: SftConfig, test: Benchmark) -> None:
-    """Ask, fine-tune, ask again; what was trained is handed over."""
+    """Ask, fine-tune, ask again; what was trained is kept."""
     target = output / f"free-{seed}-trained.json"
     if target.exists():
         return
@@ -79,19 +82,21 @@ def free(seed: int, output: Path, config: SftConfig, test: Benchmark) -> None:
     keep(output / f"free-{seed}-base.json", base, seed=seed)
     facts = tuned(policy, config, load_tasks_for_training(config.tasks).train)
     trained = asked(model, test, settings)
-    print(seed, "trained", trained.right, dict(trained.labels), facts, flush=True)
-    hand_over(output / f"handover-{seed}", base=config.policy.weights, policy=policy)
+    print(seed, "trained", trained.right, dict(trained.labels), flush=True)
+    save_adapter(policy, output / f"adapter-{seed}")
     keep(target, trained, seed=seed, **facts)
 
 
 def runtime(seed: int, output: Path, config: SftConfig, test: Benchmark) -> None:
-    """Ask the runtime's local model, with and without the adapter that was handed over.
+    """Ask the runtime's local model, with and without the adapter that was trained.
 
     It answers one question after the other, so that fewer are asked.
     """
     test = replace(test, tasks=test.tasks[:RUNTIME])
-    handed = load_handover(output / f"handover-{seed}")
-    for who, name in (("base", handed.base), ("trained", handed.model)):
+    file, base = output / f"adapter-{seed}.gguf", config.policy.weights
+    weights, _ = base_weights(base)
+    adapter_to_gguf(output / f"adapter-{seed}", file, base=Architecture.of_gguf(weights))
+    for who, name in (("base", base), ("trained", f"{base}?adapter={file}")):
         target = output / f"runtime-{seed}-{who}.json"
         if target.exists():
             continue
