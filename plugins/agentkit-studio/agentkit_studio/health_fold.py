@@ -519,4 +519,5 @@ def _pieces(library: Library) -> Iterator[tuple[Sequence[ToolDefinition], list[s
     alone = [one for one in KINDS if one not in _SEARCHING | _NAMING]
     for at in range(0, len(definitions), _FEW_TOOLS):
         yield definitions[at : at + _FEW_TOOLS], alone, False
-    yield definitions, sorted(_NAMING), True
+    names = [ToolDefinition(name=one.name, origin=one.origin) for one in definitions]
+    yield names, sorted(_NAMING), True
