@@ -22,7 +22,7 @@ from agentkit.evolution.review import summary_of
 from agentkit.evolution.worth import Worth, activated_at, worth_of
 from agentkit.library.store import ToolRevision
 from agentkit.retrieval.cards import card, estimate_tokens, schema_text
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.patterns import invisible
 from agentkit_studio.figures import graph_around
 from agentkit_studio.health_fold import MANY_TOOLS
@@ -56,6 +56,7 @@ async def listed(asked: Asked) -> Page:
         values["tools"] = [
             (library[name].definition, _tokens(library[name].definition)) for name in rest[:_PAGE]
         ]
+        values["instructions"] = [] if after else list(library.instructions)
         values["more"] = rest[_PAGE - 1] if len(rest) > _PAGE else ""
     return Page(template="tools.html", section="tools", values=values)
 
@@ -78,6 +79,7 @@ def tool(asked: Asked) -> Page:
     fields = {} if definition is None else text_fields(definition)
     values = {
         "name": name,
+        "is_instructions": is_instructions(name),
         "definition": definition,
         "card": "" if definition is None else card(definition),
         "parts": () if definition is None else side_by_side(definition, definition),
@@ -86,7 +88,9 @@ def tool(asked: Asked) -> Page:
         "program": "" if program is None else render(program, name),
         "revisions": revisions,
         "compared": _compared(asked.query, revisions),
-        "findings": [] if definition is None else examine(Catalogue.of([definition])).findings,
+        "findings": []
+        if definition is None or is_instructions(name)
+        else examine(Catalogue.of([definition])).findings,
         "can_mend": can_mend,
         "to_write": to_write,
         "fields": fields,

@@ -20,6 +20,7 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.observers import judged
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.testing import primitive_library
+from agentkit.tools.definition import Description, Origin
 from agentkit_studio import Access, create_studio
 from agentkit_studio.figures import graph_around
 
@@ -276,6 +277,25 @@ def test_a_placeholder_of_a_parameter_is_left_out_by_a_click(studio, csrf, manag
     [record] = manager.ledger.proposals.values()
     assert record.candidate.description.parameters == {}
     assert record.candidate.description.summary == "Sends what was bought."
+
+
+def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
+    """They keep their lines; they are no tools, so that the doctor says nothing of them."""
+    words = Description(summary="You help customers.\n\nBe short.")
+    origin = Origin(kind="instructions")
+    name = "instructions/support"
+    manager.register([ToolDefinition(name=name, description=words, origin=origin)])
+    client = studio("rita")
+    assert name in client.get("/tools").text
+    page = client.get("/tools/instructions/support").text
+    assert "You help customers.\n\nBe short." in page
+    assert "untyped" not in page
+    text = "You help customers.\r\n\r\nBe short and kind."
+    form = {"csrf": csrf(client), "field": "summary", "text": text}
+    assert "<ins>" in client.post("/tools/instructions/support/suggest", data=form).text
+    manager.refresh()
+    [record] = manager.ledger.proposals.values()
+    assert record.candidate.description.summary == text.replace("\r", "")
 
 
 def test_a_person_proposes_a_text(studio, csrf, manager):
