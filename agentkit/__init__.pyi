@@ -15,6 +15,7 @@ from .agent.history import (
 from .agent.session import pending_approvals as pending_approvals
 from .agent.types import (
     Approval as Approval,
+    Instructions as Instructions,
     Limits as Limits,
     RunFinished as RunFinished,
     RunResult as RunResult,

@@ -228,3 +228,55 @@ async def test_the_same_story_in_python(folder):
         assert (result.output, result.episode.library_version) == (OLD, 3)
         held = Agent(clerk, tools=[close_ticket], store=store, store_policy=StorePolicy(pin=2))
         assert (await held.run(REQUEST)).output == NEW
+
+
+GARAGE = '''
+import json
+
+from agentkit.evolution.validation.semantic_judge import CRITERIA
+from agentkit.testing import FunctionModel
+
+def answer(request):
+    """Guesses, unless its instructions say what to ask for."""
+    asks = "number plate before" in request.messages[0].text
+    return "What is your number plate?" if asks else "Your car is ready."
+
+def critic(request):
+    text = "You answer customers of a garage. Ask for the number plate before you answer."
+    return "<description>" + json.dumps(dict(tool="instructions/garage", summary=text)) + "</description>"
+
+def judge(request):
+    return json.dumps({name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA})
+
+def open_garage(name):
+    return FunctionModel({"answer": answer, "critic": critic, "judge": judge}[name], name=name)
+'''
+
+
+def test_instructions_take_the_same_way(tmp_path, monkeypatch, plug_in):
+    """Typed: tasks that fail, a round that rewrites the instructions, the log, and back."""
+    plug_in("agentkit_garage", GARAGE, "[agentkit.models]\ngarage = agentkit_garage:open_garage\n")
+    monkeypatch.chdir(tmp_path)
+    text = "You answer customers of a garage."
+    (tmp_path / "garage.py").write_text(
+        f"from agentkit import Instructions\nsaid = Instructions(name='garage', text={text!r})\n"
+    )
+    answer = {"contains": "number plate"}
+    tasks = [
+        {"id": f"t{at}", "request": f"Is car {at} ready?", "expects": answer} for at in range(24)
+    ]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    name = "instructions/garage"
+    who = ("--model", "garage:answer")
+    assert "1 added" in typed("tools", "add", "garage.py")
+    said = ("--tools", "garage.py", "--instructions", name)
+    assert typed("run", "Is my car ready?", *who, *said).startswith("Your car is ready.")
+    typed("eval", "tasks.jsonl", *who, "--instructions", name)
+    helpers = ("--feedback-model", "garage:critic", "--judge", "garage:judge")
+    told = typed("evolve", "--tasks", "tasks.jsonl", *who, *helpers, "--subjects", "instructions")
+    assert f"{name}: in use" in told
+    assert typed("run", "Is my car ready?", *who, *said).startswith("What is your number plate?")
+    assert "+ You answer customers of a garage. Ask for" in typed("review", "show", name)
+    assert name in typed("log", "--tool", name)
+    typed("rollback", name)
+    assert typed("run", "Is my car ready?", *who, *said).startswith("Your car is ready.")

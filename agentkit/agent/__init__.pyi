@@ -46,6 +46,7 @@ from .types import (
     Decision as Decision,
     FinishedRun as FinishedRun,
     HandedOver as HandedOver,
+    Instructions as Instructions,
     Limits as Limits,
     Observer as Observer,
     RefineSettings as RefineSettings,

@@ -97,6 +97,7 @@ class Agent(Generic[DepsT, OutputT]):
         store_policy: Which version of its library runs use, and what to do while it fails.
         instructions: The system message: a text, a function of the ``RunContext`` that gives one,
             sync or async, or several of both. Texts come first, so that prompt caches hold.
+            ``Instructions`` with a name are kept in the library, where they can evolve.
         deps_type: The type of what runs are given as ``deps`` and tools find in
             ``RunContext.deps``.
         output_type: A type (or JSON Schema) that the final answer must match; None for text.
@@ -149,7 +150,7 @@ class Agent(Generic[DepsT, OutputT]):
         library: Library | None = None,
         store: Store | str | None = None,
         store_policy: StorePolicy = StorePolicy(),  # noqa: B008 - immutable
-        instructions: Instruction[DepsT] | Sequence[Instruction[DepsT]] = "",
+        instructions: Instructions | Instruction[DepsT] | Sequence[Instruction[DepsT]] = "",
         deps_type: type[DepsT] = ANY_DEPS,
         output_type: type[OutputT] | JsonObject | None = None,
         retriever: Retriever | Literal["auto"] | None = "auto",
@@ -176,6 +177,7 @@ class Agent(Generic[DepsT, OutputT]):
         answers = resolve_model(model)
         self._owns_store = isinstance(store, str)
         self._store = library_door.open_store(store) if isinstance(store, str) else store
+        said = Instructions.of(instructions)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
         for one in (*own, *(library or ())):
             if one.context is not None:
@@ -184,11 +186,12 @@ class Agent(Generic[DepsT, OutputT]):
         self._libraries = LibraryProvider(
             store=self._store,
             library=library,
-            tools=own,
+            tools=(*own, *said.tools),
             pin=store_policy.pin,
             frozen=store_policy.frozen,
             hides_unbound=tool_policy.unbound == "hide",
         )
+        said.in_library(self._libraries.current)
         self._preparation = RunPreparation(
             libraries=self._libraries,
             store=self._store,
@@ -203,7 +206,7 @@ class Agent(Generic[DepsT, OutputT]):
             name=name,
             model=answers,
             queue=self._queue,
-            instructions=Instructions.of(instructions),
+            instructions=said,
             selector=ToolSelector(retriever, policy=selection, tracing=tracing),
             execution=Execution(
                 policy=tool_policy, limits=limits, tracing=tracing, queue=self._queue

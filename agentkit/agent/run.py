@@ -57,6 +57,7 @@ from agentkit.episodes import (
     Turn,
 )
 from agentkit.episodes.episode import as_message
+from agentkit.episodes.labels import INSTRUCTIONS, INSTRUCTIONS_DIGEST
 from agentkit.errors import (
     EpisodeNotKeptError,
     ModelError,
@@ -149,6 +150,10 @@ class AgentRunner:
         Raises:
             RunError: The model failed for good; carries the episode.
         """
+        held = self.instructions.in_library(start.library)
+        if held is not None:
+            version = {INSTRUCTIONS: held.name, INSTRUCTIONS_DIGEST: held.digest}
+            start = replace(start, metadata={**start.metadata, **version})
         begun = self.tracing and spans.run_span(
             self.tracing,
             agent=self.name,
@@ -157,7 +162,7 @@ class AgentRunner:
             episode_id=start.episode_id,
             request=start.request,
             history=start.history,
-            instructions=self.instructions.text,
+            instructions=self.instructions.text if held is None else held.text,
             conversation_id=start.session_id,
             resumes=start.resumes,
             wants_json=self.output_format is not None,
@@ -310,7 +315,7 @@ class Run:
         )
         self._facts.usage += self._selection.usage
         self._executor = self._executor_for(self._selection.tools)
-        text = await self._agent.instructions.for_run(self._facts)
+        text = await self._agent.instructions.for_run(self._facts, self._start.library)
         self._system = (SystemMessage(text=text),) if text else ()
         self._asks_model = True
         if self._history is not None:

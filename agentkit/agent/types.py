@@ -23,6 +23,7 @@ from agentkit.models.base import (
     TextDelta,
     ToolChoice,
 )
+from agentkit.tools.definition import INSTRUCTIONS, Description, Origin, ToolDefinition
 from agentkit.tools.invocation import DepsT, OutputT, RunContext, RunFacts
 from agentkit.tools.tool import Tool
 
@@ -333,17 +334,38 @@ Instruction: TypeAlias = str | Callable[[RunContext[DepsT]], str | Awaitable[str
 class Instructions:
     """The system message of an agent.
 
+    With a name, the text is a definition of the library, with versions like those of a tool:
+    ``instructions/NAME``. A library that has none gets the text; then agents read the library's,
+    for which evolution may propose other words.
+
     Attributes:
         text: The part that is the same for all runs; it comes first.
         functions: Give the other parts, in this order.
+        name: Where the library keeps the text; empty for a text that stays as it is. With a name
+            and no text, the library must have one.
+
+    Example:
+        >>> from agentkit import Agent
+        >>> from agentkit.testing import ScriptedModel
+        >>> said = Instructions(name="support", text="You help customers of a garage.")
+        >>> agent = Agent(ScriptedModel(["Hello."]), instructions=said)
+        >>> agent.library["instructions/support"].definition.text
+        'You help customers of a garage.'
+        >>> agent.run_sync("Hi").episode.metadata["instructions"]
+        'instructions/support'
     """
 
     text: str = ""
     functions: tuple[Callable[[RunContext[Any]], Any], ...] = ()
+    name: str = ""
 
     @classmethod
-    def of(cls, given: Instruction[Any] | Sequence[Instruction[Any]]) -> Instructions:
+    def of(
+        cls, given: Instructions | Instruction[Any] | Sequence[Instruction[Any]]
+    ) -> Instructions:
         """From one text or function, or several."""
+        if isinstance(given, Instructions):
+            return given
         parts: list[Any] = [given] if isinstance(given, str) or callable(given) else list(given)
         texts = [part for part in parts if isinstance(part, str)]
         functions = tuple(part for part in parts if not isinstance(part, str))
@@ -351,15 +373,47 @@ class Instructions:
             raise UsageError(f"instructions are texts and functions of a RunContext; got {odd!r}")
         return cls(text="\n\n".join(filter(None, texts)), functions=functions)
 
-    async def for_run(self, facts: RunFacts) -> str:
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The definition that a library without one gets, in the form in which it keeps it."""
+        if not (self.name and self.text):
+            return ()
+        words, origin = Description(summary=self.text), Origin(kind=INSTRUCTIONS)
+        return (
+            Tool(definition=ToolDefinition(name=self._place, description=words, origin=origin)),
+        )
+
+    @property
+    def _place(self) -> str:
+        return f"{INSTRUCTIONS}/{self.name.removeprefix(f'{INSTRUCTIONS}/')}"
+
+    def in_library(self, library: Library) -> ToolDefinition | None:
+        """The definition that a run reads; None for a text without a name.
+
+        Raises:
+            UsageError: The library has none of that name.
+        """
+        if not self.name:
+            return None
+        held = library.get(self._place)
+        if held is None:
+            raise UsageError(
+                f"library version {library.version} has no {self._place!r}; give the text too: "
+                f"Instructions(name={self.name!r}, text='...')"
+            )
+        return held.definition
+
+    async def for_run(self, facts: RunFacts, library: Library) -> str:
         """The whole message for one run.
 
         Raises:
             UsageError: A function gives something else than a text.
         """
+        held = self.in_library(library)
+        text = self.text if held is None else held.text
         if not self.functions:
-            return self.text
-        texts = [self.text]
+            return text
+        texts = [text]
         context: RunContext[Any] = RunContext(run=facts)
         for function in self.functions:
             made = function(context)

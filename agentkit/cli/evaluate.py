@@ -51,6 +51,7 @@ from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.error_messages import plural
 
 _REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Comparison], str]]] = {
@@ -79,6 +80,7 @@ class AskingOptions:
             FILE.py:NAME.
         data (PATH): Folder of the benchmark's files.
         tool_choice: Whether the model may or must call a tool.
+        system (TEXT): The system message; 'instructions/NAME' stands for the library's.
         max_tokens: Longest answer. [default: the model's own]
         max_steps: Model turns for each request. [default: 1; 21 where tools are run]
         concurrency: Concurrent tasks. [default: 1 for local models, 8 for others]
@@ -88,6 +90,7 @@ class AskingOptions:
     environment: str | None = None
     data: Path | None = None
     tool_choice: Literal["auto", "required"] = "auto"
+    system: Annotated[str, option("--instructions")] = ""
     max_tokens: int | None = None
     max_steps: int | None = None
     concurrency: int | None = None
@@ -102,7 +105,11 @@ class AskingOptions:
             temperature=more.pop("temperature", 0.0), max_tokens=self.max_tokens
         )
         return EvaluationSettings(
-            tool_choice=self.tool_choice, max_steps=self.max_steps, settings=generation, **more
+            tool_choice=self.tool_choice,
+            max_steps=self.max_steps,
+            instructions=self.system,
+            settings=generation,
+            **more,
         )
 
 
@@ -239,9 +246,13 @@ def _questions(
     """The tasks that were asked for, and the definitions to ask with; None for the benchmark's."""
     progress = LineProgress("Reading the questions")
     own = None if how.environment is None else environment_from(how.environment)
-    if own is None and (code := load_tools(what.targets)):
-        by_name(code, Library())  # refuses two of one name, before each task is
+    given = load_tools(what.targets) if own is None else ()
+    by_name(given, Library())  # refuses two of one name, before each task is
+    if code := [one for one in given if not is_instructions(one.name)]:
         own = with_tools(code)
+    if said := [one for one in given if is_instructions(one.name)]:
+        with opened(what.store_url) as store:
+            report_binding(bind_code(store, said)[1])
     held = None
     if what.library_place is not None:
         with read_source(what.library_place) as source:
@@ -263,7 +274,9 @@ def _questions(
         with opened(what.store_url) as store:
             library, binding = bind_code(store, tools.values())
         report_binding(binding)
-    elif held is not None and any(one.name in held for one in benchmark.definitions):
+    elif held is not None and any(
+        name in held for name in (how.system, *(one.name for one in benchmark.definitions))
+    ):
         library = held
     if library is not None:
         say(f"library version {library.version}")

@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 
 import click
 
+from agentkit.agent.types import Instructions
 from agentkit.errors import DuplicateToolError, ReadingLimitError, UsageError
 from agentkit.library import Library
 from agentkit.reading import open_plain, read_stored, unpacked
@@ -27,7 +28,7 @@ def load_tools(targets: Iterable[str]) -> tuple[Tool, ...]:
     Args:
         targets: Each ``package.module:name`` or ``path/to/file.py:name``. The name is a tool, a
             function, a library or a list of these; without ``:name``, every tool that the module
-            defines at its top level.
+            defines at its top level, and every ``Instructions`` with a name.
 
     Raises:
         UsageError: A target cannot be imported, or holds no tools.
@@ -63,7 +64,9 @@ def _load(target: str) -> list[Tool]:
     place, _, attribute = target.partition(":")
     module = import_place(place)
     if not attribute:
-        found = [value for value in vars(module).values() if isinstance(value, Tool)]
+        values = vars(module).values()
+        found = [value for value in values if isinstance(value, Tool)]
+        found += [one for value in values if isinstance(value, Instructions) for one in value.tools]
         if not found:
             words = f"decorate functions with @tool, or name one function: {place}:function"
             raise UsageError(f"{target}: no tools at the top level of {place}; {words}")

@@ -18,6 +18,7 @@ from agentkit.agent.types import (
     Approval,
     Approver,
     CallsRefined,
+    Instructions,
     Limits,
     Observer,
     OnStoreFailure,
@@ -53,6 +54,7 @@ from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.error_messages import plural
 from agentkit.tools.invocation import made_deps, run_in_daemon_thread
 from agentkit.tools.tool import Tool
@@ -68,7 +70,7 @@ class AgentOptions:
             and left to you.
         deps (FILE.py:FUNCTION): Function that makes RunContext.deps of a run, annotated with its
             type. It gets the request under 'serve', None otherwise.
-        instructions (TEXT): The system message.
+        instructions (TEXT): The system message; 'instructions/NAME' stands for the library's.
         tool_choice: Whether the model may, must not or must call a tool in its first turn.
         max_steps: Most model turns for one question.
         yes: Run destructive tools without asking.
@@ -110,7 +112,7 @@ def make_agent(
             raise UsageError("--pin applies to --store, not to --library")
         with read_source(library_place) as source:
             library = source.load()
-    tools = load_tools(options.targets)
+    tools, text = load_tools(options.targets), options.instructions
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
         agent: Agent[Any, Any] = Agent(
@@ -125,7 +127,7 @@ def make_agent(
                 choice=options.tool_choice,
                 approve=approve,
             ),
-            instructions=options.instructions,
+            instructions=Instructions(name=text) if is_instructions(text) else text,
             retriever=retriever_of(store) or "auto",
             refine=options.refine,
             limits=Limits(max_steps=options.max_steps),

@@ -15,7 +15,7 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
 from agentkit.cli.project import current_project, vectors_file
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_late_verdict, with_late_verdicts
+from agentkit.episodes.labels import INSTRUCTIONS, is_late_verdict, with_late_verdicts
 from agentkit.episodes.replacing import first_stray
 from agentkit.errors import StoreError, StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
@@ -29,6 +29,7 @@ from agentkit.library.opening import file_of, open_store, place_of
 from agentkit.models.base import resolve_model
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -128,7 +129,9 @@ def managed(
 def tool_traffic(
     store: Store, evaluations: Store | None, late: Mapping[str, str] | None = None
 ) -> Callable[[str], tuple[Episode, ...]]:
-    """Reads the newest episodes that called a tool: traffic, and those of 'agentkit eval'.
+    """Reads the newest episodes that called a tool, or that read instructions.
+
+    Traffic, and those of 'agentkit eval'.
 
     Args:
         store: Where the traffic is.
@@ -144,6 +147,8 @@ def tool_traffic(
 
     def read(tool: str) -> tuple[Episode, ...]:
         newest = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
+        if is_instructions(tool):
+            newest = EpisodeFilter(labels={INSTRUCTIONS: tool}, limit=MOST_TRAFFIC)
         found = {one.episode_id: one for place in places for one in place.select(newest)}
         verdicts: Iterable[Episode | None]
         if late is None:

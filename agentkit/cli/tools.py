@@ -70,7 +70,7 @@ def tools() -> None:
 
 @command("list", group=tools)
 def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
-    """List the tools of the library.
+    """List the tools of the library, and the instructions that it keeps of agents.
 
     Examples:
       agentkit tools list
@@ -79,11 +79,11 @@ def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
     with opened_to_read(store_url) as store:
         library = store.load(at)
     return listing(
-        [_brief(one) for one in library.definitions],
+        [_brief(one) for one in library.all_definitions],
         [fold("tool"), cut("parameters"), cut("summary")],
         (
             (one_line(one.name), _signature_line(one), one_line(one.description.summary))
-            for one in library.definitions
+            for one in library.all_definitions
         ),
         note=f"{plural(len(library), 'tool')} in library version {library.version}",
     )
@@ -198,13 +198,13 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
             yield "saves", "1 call" if saved == 1 else f"{rounded(saved)} calls"
         faults = {fault.child: f"  ! {fault.code}" for fault in pin_faults(library, [name])}
         pins = {pin.name: pin.digest[:12] for pin in definition.signature.children}
-        for child in dict.fromkeys((*dag.children[name], *pins)):
+        for child in dict.fromkeys((*dag.children.get(name, ()), *pins)):
             yield (
                 "calls",
                 f"{one_line(child)} {pins.get(child, 'not pinned')}{faults.get(child, '')}",
             )
-    if dag.parents[name]:
-        yield "used by", one_line(", ".join(dag.parents[name]))
+    if above := dag.parents.get(name):
+        yield "used by", one_line(", ".join(above))
 
 
 def _json(value: Any) -> str:

@@ -59,6 +59,9 @@ LEFT_EXPERIMENT = "left_experiment"
 LEFT_BECAUSE = "left_because"
 """Why it was: ``rolled_back``, ``pinned`` and so on."""
 
+INSTRUCTIONS, INSTRUCTIONS_DIGEST = "instructions", "instructions_digest"
+"""Name and digest of the library's instructions that the run was given, where it was given any."""
+
 SHADOW_OF = "shadow_of"
 """Id of the episode that a shadow run repeats. Nothing was executed, and no user saw it."""
 

@@ -10,6 +10,7 @@ from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Limits, RefineSettings, RunResult, SelectionPolicy, ToolPolicy
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, Verdict
+from agentkit.episodes.labels import INSTRUCTIONS, INSTRUCTIONS_DIGEST
 from agentkit.errors import (
     AgentKitError,
     DuplicateToolError,
@@ -328,7 +329,14 @@ class AttemptRunner:
             user_turns=len(task.turns),
             ends=is_last,
         )
-        return labels.to_metadata()
+        held = self.instructions
+        told = {} if held is None else {INSTRUCTIONS: held.name, INSTRUCTIONS_DIGEST: held.digest}
+        return {**labels.to_metadata(), **told}
+
+    @property
+    def instructions(self) -> ToolDefinition | None:
+        """The library's instructions that the settings name; None for a text, or nothing."""
+        return self.staging.library.instructions.get(self.settings.instructions)
 
     def _unasked(self, attempt: Attempt, error: Exception) -> Episode:
         """The record of a task that could not be asked, which says nothing about the agent."""
@@ -395,11 +403,12 @@ class _Conversation:
         if generation.seed is not None:
             own = attempt_seed(generation.seed, self._task.task_id, self._attempt.number)
             generation = replace(generation, seed=own)
-        instructions = (settings.instructions, self._task.instructions)
+        held = self._with.instructions
+        text = settings.instructions if held is None else held.text
         return Agent(
             model,
             library=stage.library,
-            instructions="\n\n".join(filter(None, instructions)),
+            instructions="\n\n".join(filter(None, (text, self._task.instructions))),
             retriever=self._with.retriever,
             # Where one answer is judged it is to be the call.
             selection=SelectionPolicy(search_tool=self._max_steps > 1, examples=settings.examples),

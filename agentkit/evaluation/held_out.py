@@ -1,4 +1,4 @@
-"""``HeldOut``: held-out tasks, done with two libraries that differ in one tool."""
+"""``HeldOut``: held-out tasks, done with two libraries that differ in one definition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agentkit.library.store import EpisodeStore
 from agentkit.messages import JsonObject
 from agentkit.models.base import ChatModel
 from agentkit.tools.canonical import digest
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 _LEAST_FRESH = 3  # a third of all tasks
 
@@ -71,6 +71,8 @@ def deciding_tasks(tasks: Iterable[Task], *, seen: Collection[str]) -> frozenset
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldOut:
     """Asks an agent the tasks that concern a tool, once with each of two libraries.
+
+    An agent's instructions concern every task, and are what the agent is then given.
 
     Answers are kept as the episodes of two runs, named after the libraries' content and after how
     it is asked. So a library whose answers are known already is not asked again, and an interrupted
@@ -164,7 +166,7 @@ class HeldOut:
 
     def tasks_for(self, tool_name: str) -> tuple[Task, ...]:
         """The held-out tasks that offer a tool; all of them where tools are retrieved."""
-        offers_all = self.settings.tools == "retrieved"
+        offers_all = self.settings.tools == "retrieved" or is_instructions(tool_name)
         return tuple(
             task
             for task in self.benchmark.tasks
@@ -195,7 +197,7 @@ class HeldOut:
             run=run,
             library=library.at_version(0),  # what counts is its content
             judge=self.judge,
-            settings=self.settings,
+            settings=self._settings_for(tool_name),
             concurrency=self.concurrency,
             listen=listen,
         )
@@ -203,10 +205,15 @@ class HeldOut:
         report = summarise(episodes_of_run(self.store, run))
         return {result.task: result for result in report.results if result.task in task_ids}
 
+    def _settings_for(self, tool_name: str) -> EvaluationSettings:
+        if not is_instructions(tool_name):
+            return self.settings
+        return replace(self.settings, instructions=tool_name)
+
     def _run_name(self, tool_name: str, library: Library) -> str:
         """The same for the same library, asked in the same way."""
         text = settings_text(
-            self.settings,
+            self._settings_for(tool_name),
             benchmark=self.benchmark.name,
             model=self.model.name,
             library=library.digest,

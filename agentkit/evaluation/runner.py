@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from agentkit.agent.types import Instructions
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.evaluation.attempt import Attempt, AttemptResult, AttemptRunner, Staging
 from agentkit.evaluation.expectations import Rubric
@@ -26,6 +27,7 @@ from agentkit.messages import JsonObject
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.definition import is_instructions
 
 MOST_FAILURES = 5
 """Attempts in a row that a model error cut short, after which the model is taken for broken."""
@@ -108,9 +110,12 @@ async def evaluate(
     finished, asked_under = await asyncio.to_thread(_earlier_start, store, run)
     _check_settings(run, asked_under, text)
     retrieves = settings.tools == "retrieved"
+    held = Library() if library is None else library
+    if is_instructions(settings.instructions):
+        Instructions(name=settings.instructions).in_library(held)  # or says that it has none
     runner = AttemptRunner(
         benchmark=benchmark,
-        staging=Staging.of(benchmark, library or Library(), retrieves=retrieves),
+        staging=Staging.of(benchmark, held, retrieves=retrieves),
         model=model,
         judge=judge,
         retriever=(retriever or default_retriever()) if retrieves else None,

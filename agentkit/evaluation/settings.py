@@ -111,7 +111,8 @@ class EvaluationSettings:
         max_steps: Model turns for each thing the user says. None: one where no tool is run, as in
             the single-turn benchmarks, and 21 in an environment, as in BFCL's multi-turn part.
         tool_choice: Whether the model may or must call a tool.
-        instructions: A system message before the task's own.
+        instructions: A system message before the task's own; the name of instructions of the
+            library, such as ``instructions/support``, stands for these.
         examples: How many worked calls of each tool the model is shown.
         settings: How to generate. From its seed, if there is one, each attempt at each task has
             one of its own, see ``attempt_seed``.

@@ -233,7 +233,7 @@ def _plain(value: Any) -> str:
 def library_changes(before: Library, after: Library) -> Mapping[str, tuple[ViewChange, ...]]:
     """What models see otherwise with another library, by the names of the tools that differ."""
     found = {}
-    for name in sorted({*before.tools, *after.tools}):
+    for name in sorted({one.name for one in (*before.all_definitions, *after.all_definitions)}):
         tools = [library.get(name) for library in (before, after)]
         sides = [None if tool is None else tool.definition for tool in tools]
         changes = view_changes(*sides)

@@ -27,7 +27,14 @@ from agentkit.agent.session import new_episode_id, unrouted
 from agentkit.agent.types import FinishedRun, ToolPolicy
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, Evidence, Turn, Verdict, Verifier
-from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, SHADOW_OF, VIEW_OF
+from agentkit.episodes.labels import (
+    ARM,
+    CANDIDATE,
+    EXPERIMENT,
+    INSTRUCTIONS,
+    SHADOW_OF,
+    VIEW_OF,
+)
 from agentkit.errors import (
     ModelConnectionError,
     ModelError,
@@ -48,7 +55,7 @@ from agentkit.messages import ToolCall, ToolFailure, ToolResult, Usage
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval.cards import estimate_tokens
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -338,7 +345,8 @@ class ShadowRunner(Background[FinishedRun]):
     async def _experiment(self, run: FinishedRun) -> ProposalRecord | None:
         """What is tried on a run, if anything is: one experiment.
 
-        A run whose first request did not offer the tool is not changed by a candidate.
+        A run whose first request did not offer the tool, or that read other instructions, is not
+        changed by a candidate.
         """
         ledger = await self.watch.current()
         if not self.watch.is_trusted or run.request is None:
@@ -346,6 +354,7 @@ class ShadowRunner(Background[FinishedRun]):
         episode = run.result.episode
         key = episode.session_id or episode.episode_id
         offered = {tool.name for tool in run.request.tools}
+        offered.add(episode.metadata.get(INSTRUCTIONS, ""))
         fitting = [
             one
             for one in running(ledger, "shadow")
@@ -361,6 +370,12 @@ class ShadowRunner(Background[FinishedRun]):
         Libraries that are offered whole give the same tuple each time, as adapters like it.
         """
         before, after = run.library, self._overlays.of(run.library, experiment.current.candidate)
+        name = experiment.tool_name
+        if is_instructions(name):
+            told = (before[name].definition.text, after[name].definition.text)
+            first, *rest = request.messages  # the text stands first in the system message
+            said = replace(first, text=first.text.replace(*told, 1))
+            return replace(request, messages=(said, *rest))
         if request.tools is before.definitions:
             return replace(request, tools=after.definitions)
         tools = (after[one.name].definition if one.name in before else one for one in request.tools)

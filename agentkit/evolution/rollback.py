@@ -72,7 +72,8 @@ def find_change(
             changed = [which]
         else:
             before, after = store.load(version - 1), store.load(version)
-            every = dict.fromkeys([*after.tools, *before.tools])
+            both = (*after.all_definitions, *before.all_definitions)
+            every = dict.fromkeys(one.name for one in both)
             changed = [one for one in every if _digest(before, one) != _digest(after, one)]
         if names := tuple(name for name in changed if (version, name) not in undone):
             made = (one for one in store.history(names[0]) if one.version == version)

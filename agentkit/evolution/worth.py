@@ -6,7 +6,8 @@ episodes always give the same numbers, in whatever order they are read. An episo
 again and again keeps a ``Traffic``, which takes what is new.
 
 What is measured is the share of conversations whose first episode that called the tool had a wrong
-or refused call, at the parameters that the change is about. Where the change went through a canary,
+or refused call, at the parameters that the change is about; of instructions, of those whose first
+judged episode that read them failed. Where the change went through a canary,
 later traffic is held against the control of that; where it was tried in shadow, against the traffic
 beside which it was. Neither holds the episodes that the change was made from. Otherwise it is all
 traffic before the promotion: *before and after*, which is no comparison, as anything may have
@@ -29,6 +30,7 @@ from agentkit.episodes import Episode
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
+    INSTRUCTIONS,
     PROBE_OF,
     in_library_names,
     is_extra_record,
@@ -44,7 +46,7 @@ from agentkit.evolution.proposal import Observations, Proposal, ProposalRecord, 
 from agentkit.evolution.proposers.observed import OF_THE_TOOL
 from agentkit.library.events import Author
 from agentkit.metrics.statistics import Interval, wilson_interval
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 Against = Literal["canary", "shadow", "before"]
 """What later traffic is held against: the change's own control, or the traffic before it."""
@@ -98,10 +100,11 @@ class Worth:
 
     def __str__(self) -> str:
         where = f" at {', '.join(self.parameters)}" if self.parameters else ""
+        what = "failed runs" if is_instructions(self.tool) else f"wrong or refused calls{where}"
         low, high = 100 * self.gain.low, 100 * self.gain.high
         note = " (before and after, not a comparison)" if self.against == "before" else ""
         return (
-            f"wrong or refused calls{where} in {self.later_wrong:,} of {self.later:,} "
+            f"{what} in {self.later_wrong:,} of {self.later:,} "
             f"conversations since, {self.control_wrong:,} of {self.control:,} "
             f"{_WORDS[self.against]}: {100 * self.gain.value:+.1f} points gained "
             f"({low:+.1f} to {high:+.1f}){note}"
@@ -266,7 +269,8 @@ class Traffic:
         is_aside = is_extra_record(labels) or is_imported(labels) or PROBE_OF in labels
         if is_aside or not episode.library_version:  # 0: no store has this library
             return
-        called = {names.get(call.name, call.name) for call in episode.calls} & self.tools
+        called = {names.get(call.name, call.name) for call in episode.calls}
+        called = (called | _read(episode)) & self.tools
         one = in_library_names(episode) if called else episode
         for tool in called:
             found, name, conversation = (
@@ -343,8 +347,16 @@ def _in_shadow(record: ProposalRecord) -> tuple[str, str]:
     return "", ""
 
 
+def _read(episode: Episode) -> set[str]:
+    """The instructions that an episode read, where a verdict says how it went."""
+    is_judged = episode.verdict is not None and not episode.verdict.fault
+    return {episode.metadata.get(INSTRUCTIONS, "")} - {""} if is_judged else set()
+
+
 def _wrong(episode: Episode, tool: str) -> _Wrong:
-    """Where calls of the tool were refused or found wrong."""
+    """Where calls of the tool were refused or found wrong; of instructions whether it failed."""
+    if is_instructions(tool):
+        return frozenset() if episode.verdict is None or episode.verdict.passed else frozenset({""})
     made = [step for turn in episode.turns for step in turn.steps() if step[0].name == tool]
     verdict, ids = episode.verdict, {call.call_id for call, _ in made} - {""}
     evidence = () if verdict is None or verdict.fault or not made else verdict.evidence
@@ -480,7 +492,8 @@ class WorthProposer:
         ledger, revision = self._manager.ledger, cache(self._manager.revision)
         by_tool: dict[str, list[Episode]] = defaultdict(list)
         for episode in observations.episodes:
-            for name in {call.name for call in episode.calls} & ledger.promoted.keys():
+            called = {call.name for call in episode.calls} | _read(episode)
+            for name in called & ledger.promoted.keys():
                 by_tool[name].append(episode)
         for tool, seen in by_tool.items():
             if observations.tools and tool not in observations.tools:

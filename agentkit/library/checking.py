@@ -160,7 +160,7 @@ def _made_by_changes(check: StoreCheck, store: Store) -> dict[str, str]:
 def _check_newest(check: StoreCheck, store: Store, made: dict[str, str] | None) -> None:
     """Whether the newest library is what the changes made, and its composites are sound."""
     check.library = store.load()
-    loaded = {one.name: _digest(check, one, "library") for one in check.library.definitions}
+    loaded = {one.name: _digest(check, one, "library") for one in check.library.all_definitions}
     if made is not None and check.library.version == check.versions:
         if list(loaded) != list(made):
             check.report("library", "its tools or their order are not those its changes made")

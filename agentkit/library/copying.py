@@ -157,4 +157,4 @@ def _copy_episodes(source: Store, target: Store) -> int:
 
 
 def _digests(library: Library) -> list[tuple[str, str]]:
-    return [(one.name, actual_digest(one)) for one in library.definitions]
+    return [(one.name, actual_digest(one)) for one in library.all_definitions]

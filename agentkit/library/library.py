@@ -19,7 +19,7 @@ from agentkit.errors import (
 from agentkit.library.dag import DAG, Dag, in_order, reachable
 from agentkit.library.derived import Change, Derived, DerivedValues
 from agentkit.tools.canonical import digest
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class Library:
 
     Nothing on a library changes it; ``with_tools`` and ``without`` return new ones. Iterating
     gives the tools in insertion order, which is also the order in which they are offered, so
-    that prompt caches hold.
+    that prompt caches hold. Instructions of agents, which are definitions too, are found by their
+    names and are no tools: see ``instructions`` and ``all_definitions``.
 
     Args:
         tools: Tools, or definitions of tools that do not run in this process.
@@ -61,9 +62,15 @@ class Library:
             known = by_name.setdefault(tool.name, tool)
             if known is not tool and known != tool:
                 raise DuplicateToolError(tool.name, (known.place, tool.place))
-        self._tools = MappingProxyType(by_name)
+        self._fill(by_name, frozenset(filter(is_instructions, by_name)))
         self._version = version
         self._values = DerivedValues()
+
+    def _fill(self, entries: dict[str, Tool], instructions: frozenset[str]) -> None:
+        self._entries, self._instructions, tools = entries, instructions, entries
+        if instructions:
+            tools = {name: tool for name, tool in entries.items() if name not in instructions}
+        self._tools = MappingProxyType(tools)
 
     @property
     def version(self) -> int:
@@ -80,13 +87,25 @@ class Library:
         """The definitions in order. Always the same object, so that it can key a cache."""
         return tuple(tool.definition for tool in self._tools.values())
 
+    @property
+    def instructions(self) -> Mapping[str, ToolDefinition]:
+        """The instructions of agents by name, such as ``instructions/support``."""
+        return {name: self._entries[name].definition for name in sorted(self._instructions)}
+
+    @property
+    def all_definitions(self) -> tuple[ToolDefinition, ...]:
+        """The definitions in order, with those of instructions: what is stored and exported."""
+        if not self._instructions:
+            return self.definitions
+        return tuple(entry.definition for entry in self._entries.values())
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 over the names and digests of all definitions, in name order.
 
         Cost: sorting and hashing some 80 bytes a tool, once for a snapshot.
         """
-        return digest({tool.name: tool.definition.digest for tool in self})
+        return digest({one.name: one.digest for one in self.all_definitions})
 
     @property
     def dag(self) -> Dag:
@@ -115,8 +134,8 @@ class Library:
         return kind in self._values
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name, or None."""
-        return self._tools.get(name)
+        """The tool, or the instructions, of that name; None for neither."""
+        return self._entries.get(name)
 
     def nearest(self, name: str) -> tuple[str, ...]:
         """Names in this snapshot that look like ``name``, best first."""
@@ -127,10 +146,11 @@ class Library:
 
         Cost: a copy of one dict and the new tools, whatever the size of the library.
         """
-        added = Library(tools).tools
+        new = Library(tools)
         return self._with(
-            self._tools | added,
-            Change(added={n: t for n, t in added.items() if not self._defines(t.definition)}),
+            self._entries | new._entries,
+            Change(added={n: t for n, t in new.tools.items() if not self._defines(t.definition)}),
+            instructions=self._instructions | new._instructions,
         )
 
     def without(self, names: Iterable[str]) -> Library:
@@ -141,15 +161,16 @@ class Library:
         """
         if isinstance(names, str):  # would remove tools with names of one letter
             raise UsageError(f"without takes a list of names; write without([{names!r}])")
-        dropped = frozenset(name for name in names if name in self._tools)
-        kept = self._tools | {}  # several times as fast as a dict without them
+        dropped = frozenset(name for name in names if name in self._entries)
+        kept = self._entries | {}  # several times as fast as a dict without them
         for name in dropped:
             del kept[name]
-        return self._with(kept, Change(removed=dropped))
+        change = Change(removed=dropped - self._instructions)
+        return self._with(kept, change, instructions=self._instructions - dropped)
 
     def at_version(self, version: int) -> Library:
         """The same tools under the version that a store gave them."""
-        return self._with(self._tools, Change(), version=version)
+        return self._with(self._entries, Change(), version=version)
 
     def continuing(self, earlier: Library) -> Library:
         """The same library, which brings up to date what ``earlier`` worked out, as far as it can.
@@ -168,7 +189,7 @@ class Library:
         removed = frozenset(name for name in earlier._tools if name not in self._tools)
         change = Change(added=added, removed=removed)
         carried = earlier._values.after(change, size=len(self))
-        return self._with(self._tools, Change(), values=self._values.or_else(carried))
+        return self._with(self._entries, Change(), values=self._values.or_else(carried))
 
     def caught_up(self) -> Library:
         """This library, with everything brought up to date now that earlier ones worked out.
@@ -181,22 +202,23 @@ class Library:
 
     def _defines(self, definition: ToolDefinition) -> bool:
         """Whether this very definition is in the library."""
-        known = self._tools.get(definition.name)
+        known = self._entries.get(definition.name)
         return known is not None and known.definition is definition
 
     def _with(
         self,
-        tools: Mapping[str, Tool],
+        entries: dict[str, Tool],
         change: Change,
         *,
         version: int | None = None,
         values: DerivedValues | None = None,
+        instructions: frozenset[str] | None = None,
     ) -> Library:
-        """A library of ``tools``, which are known to be well-formed, at the same version."""
+        """A library of ``entries``, which are known to be well-formed, at the same version."""
         kept = self._version if version is None else version
         library = Library(version=kept)
-        library._tools = tools if isinstance(tools, MappingProxyType) else MappingProxyType(tools)
-        library._values = values or self._values.after(change, size=len(tools))
+        library._fill(entries, self._instructions if instructions is None else instructions)
+        library._values = values or self._values.after(change, size=len(library))
         return library
 
     def bind(self, functions: Mapping[str, Tool | Callable[..., Any]] | Iterable[Tool]) -> Library:
@@ -220,17 +242,17 @@ class Library:
             names = RecordedNames(self._tools)
             code = {names.of(tool.definition): tool for tool in functions}
         bound = {name: _bound(self[name].definition, tool) for name, tool in code.items()}
-        return link(self._with(self._tools | bound, Change()))  # the definitions stay
+        return link(self._with(self._entries | bound, Change()))  # the definitions stay
 
     def __getitem__(self, name: str) -> Tool:
         try:
-            return self._tools[name]
+            return self._entries[name]
         except KeyError:
             nearest = self.nearest(name)
             raise ToolNotFoundError(name, nearest=nearest, version=self._version) from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tools
+        return name in self._entries
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())

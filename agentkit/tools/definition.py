@@ -35,6 +35,20 @@ FORMAT_VERSION = 4
 all of it, so that what needs nothing new keeps its JSON and its digest: 2 has learned rules, 4
 discovered parameters."""
 
+INSTRUCTIONS = "instructions"
+"""The kind of origin of an agent's instructions, whose names are ``instructions/NAME``."""
+
+
+def is_instructions(name: str) -> bool:
+    """Whether a definition of this name holds an agent's instructions, and is no tool.
+
+    Example:
+        >>> is_instructions("instructions/support"), is_instructions("instructions")
+        (True, False)
+    """
+    return name.startswith("instructions/")
+
+
 EffectName = Literal["reads", "writes", "destructive", "idempotent", "open_world"]
 
 
@@ -210,7 +224,8 @@ class Origin:
     """The origin of a definition.
 
     Attributes:
-        kind: ``function``, ``pydantic``, ``json_schema``, ``openapi``, ``mcp`` or ``composite``.
+        kind: ``function``, ``pydantic``, ``json_schema``, ``openapi``, ``mcp``, ``composite``; or
+            ``instructions``, which are no tool.
         reference: Module path, file or URL.
         original: The parameters schema as received, kept when normalising changed it.
         original_name: The name as received, kept when it had to be changed.
@@ -227,6 +242,8 @@ class Origin:
 @dataclass(frozen=True, kw_only=True)
 class ToolDefinition:
     """Everything that is known about a tool except how it runs.
+
+    The instructions of an agent are kept in the same form, with a text and nothing else.
 
     Attributes:
         name: Unique within a library. Any text; adapters map it to what a provider accepts.
@@ -267,6 +284,12 @@ class ToolDefinition:
             raise DefinitionError(f"the name of a tool is text; got {self.name!r:.80}")
         if not self.name.strip():
             raise DefinitionError("a tool needs a name; got an empty one")
+        if is_instructions(self.name) != (self.origin.kind == INSTRUCTIONS):
+            raise DefinitionError(
+                f"the tool {self.name[:80]!r} has a name of instructions; those alone are called "
+                "instructions/NAME, so give the tool another name",
+                tool_name=self.name,
+            )
 
     @classmethod
     def from_schema(

@@ -16,11 +16,12 @@ from typing import Any
 
 from agentkit.evolution.proposal import Proposal, Stream, Suggestion, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.validation.texts import LONGEST_SCANNED
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules import rule_from_json
 
 OPENING, CLOSING = "<description>", "</description>"
@@ -139,7 +140,7 @@ def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) ->
     said = _said(block)
     name = said["tool"]
     tool = question.library.get(name)
-    if tool is None:
+    if tool is None or (is_instructions(name) and name not in question.tools):
         failed = _unreadable("unknown_tool", f"there is no tool {name[:60]!r}", block)
         raise _UnreadableError(failed, tool=name)
     if question.tools and name not in question.tools:
@@ -348,7 +349,13 @@ _MOST_VALUES = 50
 
 
 def block_schema(definition: ToolDefinition) -> JsonObject:
-    """The JSON Schema of a block about a tool: words for its parameters, and rules as data."""
+    """The JSON Schema of a block about a tool: words for its parameters, and rules as data.
+
+    A block about instructions holds their text.
+    """
+    if is_instructions(definition.name):
+        text = _text_schema(LONGEST_SCANNED)
+        return _closed({"tool": {"const": definition.name}, "summary": text}, ["tool", "summary"])
     names = sorted(definition.signature.properties)
     properties: dict[str, JsonObject] = {
         "tool": {"const": definition.name},

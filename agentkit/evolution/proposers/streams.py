@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -13,12 +13,15 @@ from string import Template
 from typing import Any, ClassVar
 
 from agentkit.episodes import Episode, Evidence
+from agentkit.episodes.labels import INSTRUCTIONS, INSTRUCTIONS_DIGEST
 from agentkit.errors import ModelError
 from agentkit.evolution.proposal import (
+    SUBJECTS,
     Observations,
     Proposal,
     ProposerInterruptedError,
     Stream,
+    Subject,
     Suggestion,
 )
 from agentkit.evolution.proposers.blocks import (
@@ -32,7 +35,7 @@ from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules import rule_to_json
 
 # --- Prompts of the model proposers: versioned files, filled in, and known by their hash ---------
@@ -203,6 +206,7 @@ class _ModelStream(ABC):
         max_episodes: Episodes of a tool in one request, the newest.
         min_episodes: Episodes that a tool needs before it is asked about.
         settings: How the model generates.
+        subjects: What it may be asked about. Instructions concern feedback alone.
         structured: Ask for JSON of a schema (``ModelRequest.output_schema``) in place of a block
             between tags. For models that can be held to one; small local ones answer with nothing
             readable otherwise.
@@ -220,10 +224,13 @@ class _ModelStream(ABC):
         max_episodes: int | None = None,
         min_episodes: int | None = None,
         settings: ModelSettings = PROPOSER_SETTINGS,
+        subjects: Collection[Subject] = SUBJECTS,
         structured: bool = False,
     ) -> None:
+        self._subjects = frozenset(subjects)
         self._model = None if model is None else MeteredModel(model)
         self._prompt = prompt or Prompt.shipped(f"{self.stream}_v1")
+        self._of_instructions = Prompt.shipped("instructions_v1")
         self._max_episodes = self.most_episodes if max_episodes is None else max_episodes
         self._min_episodes = self.least_episodes if min_episodes is None else min_episodes
         self._settings = settings
@@ -284,7 +291,8 @@ class _ModelStream(ABC):
             for number, one in enumerate(newest, start=1)
         )
         schema = block_schema(definition) if self._structured else None
-        request = self._prompt.request(
+        prompt = self._of_instructions if is_instructions(tool) else self._prompt
+        request = prompt.request(
             definition, "\n\n".join(told), settings=self._settings, output_schema=schema
         )
         text = (await model.complete(request)).message.text
@@ -293,7 +301,7 @@ class _ModelStream(ABC):
         question = Question(
             library=library,
             stream=self.stream,
-            author=self._prompt.author(model),
+            author=prompt.author(model),
             tools=frozenset({tool}),
             reason=self._reason(len(episodes), tool),
             evidence=tuple(episode.episode_id for episode in newest),
@@ -376,44 +384,67 @@ class FeedbackStream(_ModelStream):
     invites words that fit that record, so here one request holds several failures of one tool
     (``max_episodes=1`` is the paper's way). And gold comes as evidence of the verdict, which every
     verifier gives, rather than as the gold calls of a training set.
+
+    An agent's instructions are asked about with the episodes that failed while it read them (JTPRO
+    improves both kinds of text together; each is a proposal of its own here).
     """
 
     stream = "feedback"
     most_episodes, least_episodes = 4, 1
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
-        """What the model answers about each tool that was at fault, the worst first."""
-        failed = observations.with_news(_by_tool(observations.episodes, observations.library))
+        """What the model answers about each tool that was at fault, the worst first.
+
+        Then about the instructions.
+        """
+        seen, library = observations.episodes, observations.library
+        by_name = _by_tool(seen, library) if "tools" in self._subjects else {}
+        if "instructions" in self._subjects:
+            by_name |= _by_instructions(seen, library)
+        failed = observations.with_news(by_name)
         worst = [rate.tool for rate in observations.profile.worst_tools(1_000)]
         rank = {name: at for at, name in enumerate(worst)}
         order = observations.tools or sorted(
             failed, key=lambda name: (rank.get(name, len(rank)), -len(failed[name]), name)
         )
-        return await self._suggested(failed, order, observations.library)
+        return await self._suggested(failed, order, library)
 
     def _told(self, episode: Episode, tool: str) -> Iterable[str]:
         yield "Solution:"
+        is_whole = is_instructions(tool)
         results = {result.call_id: result for result in episode.results}
-        calls = [call for call in episode.calls if call.name == tool][:_MOST_CALLS]
+        calls = [call for call in episode.calls if is_whole or call.name == tool][:_MOST_CALLS]
         for call in calls:
             arguments = call.malformed if call.malformed is not None else dict(call.arguments)
-            yield f"- call: {shown(arguments)}"
+            yield f"- call{f' of {call.name}' if is_whole else ''}: {shown(arguments)}"
             result = results.get(call.call_id)
             if result is not None and result.failure is not None:
                 yield f"  refused: {shown(result.failure.rule)}"
-        if not calls:
+        if is_whole:
+            yield f"- answer: {shown(episode.output)}"
+        elif not calls:
             yield "- the tool was not called"
         yield "What was wrong:"
         evidence = () if episode.verdict is None else episode.verdict.evidence
-        yield from map(
-            _finding, [one for one in evidence if one.tool in {"", tool}][:_MOST_FINDINGS]
-        )
+        about = [one for one in evidence if is_whole or one.tool in {"", tool}]
+        yield from map(_finding, about[:_MOST_FINDINGS])
 
     def _reason(self, episodes: int, tool: str) -> str:
         return f"{episodes} episodes went wrong with {tool}"
 
 
-def _by_tool(episodes: Iterable[Episode], library: Library) -> Mapping[str, list[Episode]]:
+def _by_instructions(episodes: Iterable[Episode], library: Library) -> dict[str, list[Episode]]:
+    """Failed episodes by the instructions that they read, as these still are."""
+    found: dict[str, list[Episode]] = {}
+    for episode in filter(is_imperfect, episodes):
+        name = episode.metadata.get(INSTRUCTIONS, "")
+        held = library.instructions.get(name)
+        if held is not None and held.digest == episode.metadata.get(INSTRUCTIONS_DIGEST):
+            found.setdefault(name, []).append(episode)
+    return found
+
+
+def _by_tool(episodes: Iterable[Episode], library: Library) -> dict[str, list[Episode]]:
     """Failed episodes by the tool of the library that the gold calls, as the verdict names it.
 
     The paper takes the tool of the gold call. Evidence names the tool that was called or the one
@@ -422,11 +453,11 @@ def _by_tool(episodes: Iterable[Episode], library: Library) -> Mapping[str, list
     found: dict[str, list[Episode]] = {}
     for episode in filter(is_imperfect, episodes):
         evidence = () if episode.verdict is None else episode.verdict.evidence
-        named = [item.tool for item in evidence if item.tool in library]
+        named = [item.tool for item in evidence if item.tool in library.tools]
         refused = [result.name for result in episode.results if result.status == "failed"]
         called = [call.name for call in episode.calls]
         at_fault = named + refused or called
-        for name in dict.fromkeys(name for name in at_fault if name in library):
+        for name in dict.fromkeys(name for name in at_fault if name in library.tools):
             found.setdefault(name, []).append(episode)
     return found
 

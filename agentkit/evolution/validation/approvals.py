@@ -32,7 +32,7 @@ from agentkit.evolution.validation.texts import (
     stands_in,
 )
 from agentkit.library.library import Library
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules import CallBefore, Rule, Takes, rule_sentence
 from agentkit.tools.rules.checking import ToolsByName, demanded
 
@@ -55,7 +55,8 @@ class ValidationPolicy:
 
     The effects of a tool are also those of every tool that its rules demand first, that these
     demand, and that composites among them call. A demanded tool that the library does not know
-    counts as the worst: destructive, open-world and about money.
+    counts as the worst: destructive, open-world and about money. Instructions have the effects of
+    every tool of the library, since they may make an agent call any.
 
     Attributes:
         always: Needed for every change.
@@ -108,6 +109,8 @@ class ValidationPolicy:
             *self.needs_for(change.base, library),
             *self.needs_for(change.candidate, library),
         }
+        for tool in library if is_instructions(change.base.name) else ():
+            wanted |= self._for_effects(tool.definition)
         for text in fresh_texts(change):
             if text.waits:
                 is_worded = text.origin.kind in {"model", "unknown"}

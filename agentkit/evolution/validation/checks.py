@@ -46,7 +46,7 @@ from agentkit.evolution.validation.texts import (
 from agentkit.library.library import Library
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import is_json
-from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.definition import Example, ToolDefinition, is_instructions
 from agentkit.tools.rules import CallBefore, Takes
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
@@ -59,7 +59,7 @@ _LONGEST_PLACE = 300
 
 
 def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Everything but texts, rules and worked calls, place by place.
+    """Everything but texts, rules and worked calls, place by place; of instructions also these.
 
     A new program is a new composite and goes through InsertTool; a new condition is a rule.
     Declared effects stand whatever a text says.
@@ -72,7 +72,9 @@ def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
 def _contract(tool: ToolDefinition) -> dict[str, Any]:
     signature, conditions, origin = tool.signature, tool.specification, tool.origin
     children = [[child.name, child.digest] for child in sequence(signature.children)]
+    fixed = {"rules": rules_of(tool), "examples": tool.examples, "tags": tool.description.tags}
     return {
+        **(fixed if is_instructions(tool.name) else {}),
         "name": tool.name,
         "origin": {name: getattr(origin, name) for name in origin.__dataclass_fields__},
         "signature": {
@@ -567,6 +569,8 @@ def validate(
     found = [reason for check in checks for reason in check(change)]
     asks = bool(policy.model_texts) or change.written_by in TRUSTED
     soft = DOUBTS if asks else frozenset[str]()
+    if soft and is_instructions(change.base.name):
+        soft |= {"directive"}  # to speak to the model is what they are for, so a person is asked
     return ValidationReport(
         failed=tuple(one for one in found if one.code not in soft),
         doubts=tuple(one for one in found if one.code in soft),

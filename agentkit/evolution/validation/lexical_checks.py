@@ -41,7 +41,7 @@ from agentkit.evolution.validation.texts import (
     words,
 )
 from agentkit.library.derived import Snapshot
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 # --- Characters that nobody sees -----------------------------------------------------------------
 
@@ -118,10 +118,11 @@ def lengths_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     """One text beyond the cap of its kind, or too many of a kind.
 
     A text that was longer in the base already may stay as long as it was, up to the length that
-    the other checks look at.
+    the other checks look at; instructions may be as long as that.
     """
     for edit in change.edits:
-        allowed = min(max(_LONGEST[edit.kind], len(edit.before)), LONGEST_SCANNED)
+        longest = LONGEST_SCANNED if is_instructions(change.base.name) else _LONGEST[edit.kind]
+        allowed = min(max(longest, len(edit.before)), LONGEST_SCANNED)
         if edit.length > allowed:
             code, excerpt, length = "too_long", edit.after[:60], edit.length
             yield failed(code, field=edit.field, excerpt=excerpt, length=length, allowed=allowed)
@@ -492,12 +493,15 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
     be named where no call is ordered.
 
     A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
-    back-ticks, before ``(``, beside the word *tool*.
+    back-ticks, before ``(``, beside the word *tool*. Instructions may order calls of any tool that
+    there is.
     """
+    says_when = is_instructions(change.base.name)
     for edit, word, known in _foreign(change):
         named = edit.after.replace(word, _STANDING_IN)
         said_so = [part for part in _SENTENCE.split(named) if _STANDING_IN in part]
-        if not known or any(map(pattern("tool_names", "orders").search, said_so)):
+        orders = map(pattern("tool_names", "orders").search, said_so)
+        if not known or (any(orders) and not says_when):
             reason = "other_tool" if known else "other_tool.unknown"
             yield failed(reason, field=edit.field, excerpt=word, found=word, known=known)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -27,6 +28,7 @@ from agentkit.library.events import Author
 from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.models.prompted import mark_for
+from agentkit.tools.definition import is_instructions
 from agentkit.tools.rules import rule_sentence
 
 CRITERIA = (
@@ -62,7 +64,6 @@ class ModelSemanticJudge:
     def __init__(self, model: ChatModel, *, settings: ModelSettings = _SETTINGS) -> None:
         self._model = MeteredModel(model)
         self._settings = settings
-        self._prompt = shipped_prompt()
 
     @property
     def name(self) -> str:
@@ -85,9 +86,10 @@ class ModelSemanticJudge:
         Raises:
             ModelError: The model could not answer.
         """
-        prompt_hash = hashlib.sha256(self._prompt.encode()).hexdigest()
+        prompt = shipped_prompt(_prompt_name(change))
+        prompt_hash = hashlib.sha256(prompt.encode()).hexdigest()
         author = Author(kind="model", name=self._model.name, prompt_hash=prompt_hash)
-        request = self._request(change)
+        request = self._request(change, prompt)
         is_cut = any(edit.length > len(edit.after) for edit in change.edits)
         if is_cut or len(request.messages[-1].text) > _LONGEST:
             reason = "it is longer than what a judge can be shown in full"
@@ -105,10 +107,10 @@ class ModelSemanticJudge:
         reason = "; ".join(against) or "every criterion holds"
         return Judgement(agrees=not against, reason=reason, author=author)
 
-    def _request(self, change: ProposedChange) -> ModelRequest:
+    def _request(self, change: ProposedChange, prompt: str) -> ModelRequest:
         material = _material(change)
         mark = mark_for(material)
-        system = Template(self._prompt).safe_substitute(mark=mark)
+        system = Template(prompt).safe_substitute(mark=mark)
         question = f"material {mark}\n{material}\nend {mark}"
         return ModelRequest(
             messages=(SystemMessage(text=system), UserMessage(text=question)),
@@ -118,10 +120,16 @@ class ModelSemanticJudge:
         )
 
 
-def shipped_prompt() -> str:
+@cache
+def shipped_prompt(name: str = "semantic_judge_v1") -> str:
     """The judge's instructions, as they come with the package."""
-    file = files(__package__ or "").joinpath("prompts", "semantic_judge_v1.txt")
+    file = files(__package__ or "").joinpath("prompts", f"{name}.txt")
     return file.read_text(encoding="utf-8")
+
+
+def _prompt_name(change: ProposedChange) -> str:
+    is_of_agent = is_instructions(change.base.name)
+    return "instructions_judge_v1" if is_of_agent else "semantic_judge_v1"
 
 
 def read_answer(text: str) -> Mapping[str, tuple[str, str]]:
@@ -184,7 +192,7 @@ def _material(change: ProposedChange) -> str:
     tool = {name: part for name, part in base.to_json().items() if name not in {"origin", "body"}}
     kept = set(candidate.description.usage_rules)
     parts = {
-        "the tool as it is": {**tool, "examples": tool.get("examples", [])[:3]},
+        "the definition as it is": {**tool, "examples": tool.get("examples", [])[:3]},
         "learned rules as they are": list(map(rule_sentence, rules_of(base))),
         "what would change": [
             {"field": one.field, "before": one.before, "after": one.after} for one in change.edits

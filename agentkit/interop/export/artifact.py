@@ -59,7 +59,7 @@ class Artifact:
     def licences(self) -> Mapping[str, tuple[str, ...]]:
         """Names of the tools by the licence of their source, an SPDX expression."""
         found: dict[str, list[str]] = {}
-        for definition in self.library.definitions:
+        for definition in self.library.all_definitions:
             licence = definition.origin.licence or UNKNOWN_LICENCE
             found.setdefault(licence, []).append(definition.name)
         return {licence: tuple(found[licence]) for licence in sorted(found)}
@@ -154,7 +154,7 @@ def artifact_of(
     if isinstance(source, Library):
         return _of_library(_part(source, tuple(only)))
     library = source.load(version)
-    if not library:
+    if not library.all_definitions:
         raise StoreError("there is nothing to export: the library holds no tool")
     events = tuple(takewhile(lambda one: one.library_version <= library.version, source.events()))
     evidence = gate_evidence(events)
@@ -176,7 +176,7 @@ def artifact_of(
 def _of_library(library: Library) -> Artifact:
     change = LibraryChange(
         proposal_id=f"snapshot-{library.digest[:20]}",
-        upserts=library.definitions,
+        upserts=library.all_definitions,
         reason="exported without its history",
     )
     applied = AppliedChange(version=max(library.version, 1), change=change)
@@ -196,6 +196,6 @@ def _part(library: Library, names: tuple[str, ...]) -> Library:
         if name not in library:
             raise ToolNotFoundError(name, nearest=library.nearest(name), version=library.version)
         closed[name] = None
-        open_ += library.dag.children[name]
-    kept = [tool for tool in library if tool.name in closed]
+        open_ += library.dag.children.get(name, ())
+    kept = [library[one.name] for one in library.all_definitions if one.name in closed]
     return Library(kept, version=library.version)

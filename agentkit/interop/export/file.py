@@ -37,7 +37,7 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
     Raises:
         ArtifactError: It holds what JSON cannot.
     """
-    held = {one.name: one for one in artifact.library.definitions}
+    held = {one.name: one for one in artifact.library.all_definitions}
     sections: dict[str, Any] = {
         "library": {
             "version": artifact.library.version,
@@ -230,7 +230,7 @@ def _check_history(artifact: Artifact) -> None:
         for name in applied.change.removals:
             replayed.pop(name, None)
         replayed |= {one.name: one.digest for one in applied.change.upserts}
-    if replayed != {one.name: one.digest for one in artifact.library.definitions}:
+    if replayed != {one.name: one.digest for one in artifact.library.all_definitions}:
         raise ArtifactError(
             "the changes do not come to the library that the artifact holds", place="changes"
         )

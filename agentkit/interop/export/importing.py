@@ -159,8 +159,9 @@ async def import_artifact(
         name = definition.name
         agrees = name in entry.harmless or request.approves_all
         outcomes[name] = await _propose(definition, manager, request, agrees=agrees)
-    tools = tuple(outcomes[name] for name in coming.tools)
-    return ImportReport(version=manager.library.version, tools=tools)
+    tools = [outcomes[name] for name in coming.tools]
+    tools += [ImportedTool(name=n, outcome="skipped", why=_NO_TOOL) for n in given.instructions]
+    return ImportReport(version=manager.library.version, tools=tuple(tools))
 
 
 async def propose_tools(
@@ -233,6 +234,7 @@ def _lost_its_place(record: ProposalRecord) -> bool:
 
 
 _TAKEN = "the library has another definition of that name"
+_NO_TOOL = "instructions speak for their agent, so they are not imported; write the text in code"
 
 
 @dataclass(kw_only=True)

@@ -293,7 +293,8 @@ class ToolFiles:
 
     def edits(self, library: Library) -> Iterator[tuple[Path, str]]:
         """Every file that is not as the store wrote it, and why it cannot be read, if it cannot."""
-        files = {self.of(name): library[name].definition for name in sorted(library.tools)}
+        names = sorted(one.name for one in library.all_definitions)
+        files = {self.of(name): library[name].definition for name in names}
         with self.folder.translated(self.folder.tools):
             found = sorted(self.folder.tools.glob(f"*{_SUFFIX}"))
         for path in dict.fromkeys((*files, *found)):

@@ -68,6 +68,21 @@ class ToolStoreConformance(StoreFixtures):
         assert [tool.origin for tool in library.definitions] == [tool.origin for tool in given]
         assert library.digest == sample_library().digest
 
+    def test_instructions_are_kept_beside_tools(
+        self, store: Store, open_store_again: OpenAgain
+    ) -> None:
+        """An agent's instructions have versions like a tool, and are none."""
+        name, origin = "instructions/support", Origin(kind="instructions")
+        old, new = (replace(a_tool("x", said), name=name, origin=origin) for said in ("Be.", "Do."))
+        store.commit(put("1", a_tool("a"), old, a_tool("b")), expected_version=0)
+        store.commit(put("2", new), expected_version=1)
+        for library in (store.load(), open_store_again().load()):
+            assert list(library.tools) == ["a", "b"]
+            assert library.all_definitions == (a_tool("a"), new, a_tool("b"))
+        assert (store.load(1)[name].definition, len(store.history(name))) == (old, 2)
+        store.commit(put("3", remove=(name,)), expected_version=2)
+        assert not store.load().instructions
+
     def test_a_replaced_tool_keeps_its_place(self, store: Store) -> None:
         """A definition of a known name takes the place of the old one in the order."""
         store.commit(put("add", a_tool("a"), a_tool("b"), a_tool("c")), expected_version=0)

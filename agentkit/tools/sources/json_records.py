@@ -18,7 +18,7 @@ from agentkit.errors import DefinitionError, ReadingLimitError
 from agentkit.messages import JsonObject
 from agentkit.reading import read_json
 from agentkit.tools.canonical import is_json
-from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition
+from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition, is_instructions
 from agentkit.tools.error_messages import problems_of, value_text
 from agentkit.tools.schema import with_references
 from agentkit.tools.schema_validator import schema_errors
@@ -128,6 +128,10 @@ def definition_from_json(
             if "signature" in record
             else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
         )
+        if is_instructions(definition.name):
+            raise DefinitionError(
+                "instructions speak for their agent, so they are not imported; write them in code"
+            )
         definition = without_claims(definition)
         _check_json(definition)
     except RecursionError as error:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from agentkit import Agent, Instructions
+from agentkit.evolution import Proposal
 from agentkit.library.chain import verify_chain
+from agentkit.library.events import Author
+from agentkit.testing import ScriptedModel
 
 
 def last_event(store):
@@ -76,6 +80,26 @@ def test_a_rejection_needs_a_reason(studio, act, manager, proposal_id):
     manager.refresh()
     assert manager.ledger.proposals[proposal_id].state == "rejected"
     assert proposal_id in client.get("/?state=decided").text
+
+
+def test_instructions_are_decided_like_tools(studio, csrf, store, manager):
+    """A proposal of other instructions shows both texts, and a person's yes puts it to use."""
+    said = Instructions(name="desk", text="You answer customers.")
+    Agent(ScriptedModel([]), store=store, instructions=said)
+    base = manager.refresh()["instructions/desk"].definition
+    words = replace(base.description, summary="You answer customers. Be brief.")
+    critic = Author(kind="model", name="critic")
+    mine = Proposal.of(base, replace(base, description=words), stream="feedback", author=critic)
+    manager.submit(mine)
+    client, address = studio("rita"), f"/inbox/{mine.proposal_id}"
+    assert "instructions/desk" in client.get("/").text
+    page = client.get(address).text
+    assert "<ins> Be brief.</ins>" in page
+    assert "a judge or a person must agree" in page
+    assert client.get("/tools").status_code == 200
+    assert "You answer customers." in client.get("/tools/instructions/desk").text
+    answer = client.post(f"{address}/approve", data={"csrf": csrf(client)})
+    assert "instructions/desk: in use" in answer.text
 
 
 def test_a_canary_serves_a_share(studio, act, manager, proposal_id):
