@@ -237,8 +237,6 @@ def _advance(
     before: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Read ``ids`` behind what the cache holds; the logits after the last column."""
-    import torch
-
     device = policy.device
     output = policy.model(
         input_ids=ids.to(device),
