@@ -80,8 +80,7 @@ unit: $(VENV)/.dev servers  ## pytest alone; ARGS are passed on: make unit JOBS=
 # What retrieval finds depends on whether word vectors are there: most users start without them, so
 # the tests above run without, and these again with. They stay out of the environment itself. The
 # local model says the same either way.
-MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascade embedders exact_names \
-	index_exactness kept_index monotone unusual_input variants))) \
+MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascade index_exactness kept_index))) \
 	tests/docs/test_pages.py tests/cli/test_tools_command.py tests/agent/test_tool_search.py
 
 meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages

@@ -32,35 +32,12 @@ MOST_LEAVES = 32
 PLUGIN_WORDS = {"bench"}
 """Commands that plugins of ours bring."""
 
-ONE_MEANING = frozenset(
-    [
-        "--answers",
-        "--concurrency",
-        "--exit-code",
-        "--format",
-        "--json",
-        "--judge",
-        "--key-file",
-        "--limit",
-        "--max-steps",
-        "--max-tokens",
-        "--on-conflict",
-        "--output",
-        "-o",
-        "--own",
-        "--pin",
-        "--refine",
-        "--run",
-        "--seed",
-        "--session",
-        "--shadow",
-        "--store",
-        "--tool",
-        "--tool-choice",
-        "--tools",
-        "--yes",
-    ]
-)
+ONE_MEANING = frozenset([
+    "--answers", "--concurrency", "--exit-code", "--format", "--json", "--judge",
+    "--key-file", "--limit", "--max-steps", "--max-tokens", "--on-conflict", "--output", "-o",
+    "--own", "--pin", "--refine", "--run", "--seed", "--session", "--shadow", "--store", "--tool",
+    "--tool-choice", "--tools", "--yes",
+])  # fmt: skip
 """Options whose help differs from command to command, and the one meaning that is behind it."""
 
 

@@ -217,18 +217,6 @@ def test_two_runs_are_compared(evaluate, invoke, script, tmp_path):
 
 
 @pytest.mark.usefixtures("tasks")
-def test_reports_are_written_as_html_and_markdown(evaluate, script, tmp_path):
-    """Both files hold the numbers, and the page needs nothing from elsewhere."""
-    script("4", "15", "1024")
-    result = evaluate("--report", "r.html", "--report", "r.md")
-    assert result.exit_code == 0, result.stderr
-    assert "100" in (tmp_path / "r.md").read_text()
-    page = (tmp_path / "r.html").read_text()
-    assert page.lower().startswith("<!doctype html>")
-    assert 'src="http' not in page
-
-
-@pytest.mark.usefixtures("tasks")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -45,7 +45,7 @@ def entry(name, summary="Does it.", **properties):
     return {"name": name, "description": summary, "parameters": parameters}
 
 
-STEERS = "\x1b]0;pwn\x07\x1b[2J\x1b[1;1HNothing is wrong.\x1b[8m\u202e"
+STEERS = "\x1b]0;pwn\x07\x1b]52;c;Y3Vy\x07\x1b[2J\x1b[1;1HNothing is wrong.\x1b[8m\x9b2K\u202e"
 API = {
     "openapi": f"3.0.0{STEERS}",
     "info": {"title": f"t{STEERS}", "version": f"1{STEERS}"},
@@ -174,15 +174,13 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
     assert {"part_0", "weather"} <= {tool["name"] for tool in as_json("tools", "list")}
 
 
-STEERS = "\x1b]52;c;Y3Vy\x07\x1b[1A\x9b2K"
-
-
 def test_foreign_text_steers_no_terminal(invoke, tmp_path):
     """Neither names nor texts of a file, nor its own name, move the cursor or forge a line."""
-    name = f"w{STEERS}\nforged"
-    entries = [{"name": name, "description": f"Weather.{STEERS}"}, {"description": STEERS}]
+    steers = "\x1b[1A\x9b2K\x07\u202e"  # short, so that no table breaks the name
+    name = f"w{steers}\nforged"
+    entries = [{"name": name, "description": f"[b]{steers}"}, {"description": steers}]
     (tmp_path / "odd.json").write_text(json.dumps(entries))
-    absent = f"no{STEERS}.json"
+    absent = f"no{steers}.json"
     results = [
         invoke(*words)
         for words in (
@@ -190,15 +188,18 @@ def test_foreign_text_steers_no_terminal(invoke, tmp_path):
             ["tools", "list"],
             ["tools", "show", name],
             ["tools", "doctor", "odd.json"],
-            ["search", "weather"],
+            ["search", "b"],
             ["import", absent],
+            ["log", "--tool", name],
+            ["tools", "show", name, "--json"],
         )
     ]
-    assert [one.exit_code for one in results] == [1, 0, 0, 0, 0, 2]
+    assert [one.exit_code for one in results] == [1, 0, 0, 0, 0, 2, 0, 0]
     for one in results:
-        assert not {"\x1b", "\x9b", "\x07"} & {*one.stdout, *one.stderr}
-        assert "\nforged" not in one.stdout
+        assert all(sign.isprintable() or sign == "\n" for sign in one.stdout + one.stderr)
+    assert not [one.stdout for one in results[:6] if "\nforged" in one.stdout]
     assert "⟨U+001B⟩" in results[1].stdout
+    assert "[b]" in results[2].stdout  # markup stays text
 
 
 @pytest.mark.parametrize(
@@ -303,41 +304,6 @@ def test_a_description_is_recognised_and_reported(invoke, as_json, tmp_path):
     assert "DELETE /pets/{id} is not mapped: the path has the placeholder {id}" in result.stderr
     shown = as_json("tools", "show", "getPet")
     assert shown["origin"] == {"kind": "openapi", "reference": "pets.yaml#/paths/~1pets~1{id}/get"}
-
-
-HOSTILE = {
-    "name": "evil",
-    "description": "\x1b[31mred [bold]x[/bold] \u202etxt",
-    "parameters": {
-        "type": "object",
-        "properties": {"a\x1b[2J": {"type": "string", "description": "\x1b]0;title\x07"}},
-    },
-}
-
-
-@pytest.fixture
-def imported(invoke, tmp_path):
-    """A library with one hostile tool."""
-    file = tmp_path / "tools.json"
-    file.write_text(json.dumps([HOSTILE]), encoding="utf-8")
-    assert invoke("tools", "import", str(file)).exit_code == 1  # its words are screened
-    assert invoke("tools", "import", str(file), "--overrule", "evil").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "command", [("tools", "show", "evil"), ("tools", "list"), ("log", "--tool", "evil")]
-)
-def test_nothing_invisible_is_printed(invoke, imported, command):
-    """Controls and marks of direction are written out; markup of rich stays text."""
-    result = invoke(*command)
-    assert result.exit_code == 0
-    assert all(one.isprintable() or one == "\n" for one in result.output)
-    told = invoke(*command, "--json").stdout
-    assert all(one.isprintable() or one == "\n" for one in told)
-    json.loads(told)
-    if "show" in command:
-        assert "⟨U+001B⟩[31mred [bold]x[/bold] ⟨U+202E⟩txt" in result.output
-        assert "⟨U+001B⟩]0;title⟨U+0007⟩" in result.output
 
 
 SERVER = Path(__file__).parent.parent / "interop" / "mcp" / "servers" / "raw.py"
@@ -482,12 +448,13 @@ def test_tools_are_found(play, as_json, tmp_path):
         ("search ferry", 2, "there is no store"),
         ("tools import tools.json", 0, "3 added; library version 1"),
         ("search 'When does the ferry leave?'", 0, "1 * ferry_times", "library version 1"),
-        ("search ferry --explain", 0, "stage tools left tokens CPU ms", "offer, as schemas"),
-        ("search ferry --explain", 0, "of which", "shares ferry"),
+        ("search ferry", 0, "shares ferry"),
     )
     found = as_json("search", "low water at the harbour", "--limit", "1")
     assert [hit["name"] for hit in found["hits"]] == ["tide_table"]
     assert "tide_table" in found["offered"]
+    assert sum(found["hits"][0]["fields"].values()) == pytest.approx(found["hits"][0]["score"])
+    assert (found["stages"][-1]["stage"], found["unmatched"]) == ("offer", [])
 
 
 def test_a_catalogue_is_examined(play, tmp_path):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import reject
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
@@ -187,16 +186,3 @@ def calculator() -> Mapping[str, Tool]:
         )
         for name, (function, names) in functions.items()
     }
-
-
-@pytest.fixture(scope="session")
-def parse_or_skip(compiled: Compile) -> Callable[..., Composite]:
-    """Compiles a generated text; one that the checks refuse is no example."""
-
-    def compile_generated(text: str, *children: Tool) -> Composite:
-        try:
-            return compiled(text, *children)
-        except CompositeError:
-            reject()
-
-    return compile_generated

@@ -199,19 +199,6 @@ def test_hostile_texts_are_refused(text: str) -> None:
     assert problems_of(text)
 
 
-# --- docstring examples ----------------------------------------------------------------------------
-
-
-def composed(docstring: str, decorator: str = "") -> ToolDefinition:
-    """A composite with that docstring."""
-    lines = "\n".join(f"    {line}" if line else "" for line in docstring.splitlines())
-    return compose(
-        f'{decorator}def f(a: float, b: float = 0.0) -> float:\n    """{lines.lstrip()}\n    """\n'
-        "    return add(a, b)\n",
-        TOOLS,
-    )
-
-
 # --- joined effects --------------------------------------------------------------------------------
 
 
@@ -430,36 +417,6 @@ def test_keywords_become_the_record() -> None:
     assert definition.specification.text == ("Both are finite.",)
     assert definition.specification.complexity == "O(1)"
     assert [example.result for example in definition.examples] == [0.5, None]
-
-
-class Toolbox:
-    """A class that holds composites."""
-
-    @staticmethod
-    @composite
-    def above(a: float) -> float:
-        """Decorators above ours come later."""
-        return add(a, 1)
-
-    @composite
-    @staticmethod
-    def below(a: float) -> str:
-        """A static method is a function, too.
-
-        Its text has lines that lean to the left:
-        """
-        return (
-            f"{add(a, 1)}"
-            """
-left
-"""
-        )
-
-
-def test_a_class_may_hold_composites() -> None:
-    """Indented source and ``staticmethod`` on either side work; texts keep their lines."""
-    assert Toolbox.above(a=1) == 2
-    assert Toolbox.below(a=1) == "2\nleft\n"
 
 
 def test_it_is_called_like_the_function() -> None:

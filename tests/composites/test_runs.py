@@ -176,25 +176,6 @@ def test_values_that_are_no_json_data_are_not_operated_on(body: Body) -> None:
     assert set(codes.values()) == {"opaque_value"}
 
 
-@pytest.fixture
-def ratio(compiled: Compile, calculator: Mapping[str, Tool]) -> Composite:
-    """A quotient by way of a child."""
-    return compiled("def ratio(total, count):\n    return div(total, count)", calculator["div"])
-
-
-def test_an_exception_becomes_the_error_of_the_run(ratio: Composite) -> None:
-    """It says who failed, how, and at which call; the exception is its cause."""
-    with pytest.raises(CompositeRunError) as failed:
-        ratio.run({"total": 1, "count": 0})
-    error = failed.value
-    assert str(error) == (
-        "ratio → div: ZeroDivisionError: division by zero, at `div(a=total, b=count)`"
-    )
-    assert (error.code, error.path) == ("child_failed", ("ratio", "div"))
-    assert error.expression == "div(a=total, b=count)"
-    assert type(error.__cause__) is ZeroDivisionError
-
-
 @pytest.mark.parametrize("signal", [ModelRetry, ToolFailed])
 def test_signals_to_the_model_keep_their_kind(
     compiled: Compile, signal: type[ModelRetry | ToolFailed]

@@ -349,7 +349,9 @@ def test_the_order_is_that_of_the_paper():
 def test_what_the_model_is_told_fits_the_label(kind):
     """A call that is labelled is to be made differently; one that is not is never just repeated."""
     failure = ToolFailure(kind=kind, rule="Rule.")
-    way_out = describe_failure("book", failure).splitlines()[-1]
+    words, way_out = describe_failure("book", failure).splitlines()
+    assert "book" in words
+    assert "Rule." in words
     invites = way_out.startswith(("Send the call again", "Use only", "Correct", "Change the"))
     assert invites == (label_of_failure(failure) is not None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -13,9 +13,8 @@ from agentkit.agent import ToolPolicy
 from agentkit.diagnosis import diagnose, diagnose_conversation
 from agentkit.diagnosis.findings import unread_call
 from agentkit.diagnosis.labels import NOT_FAILURES
-from agentkit.diagnosis.wording import describe_failure
-from agentkit.episodes import Episode, Evidence, EvidenceKind, Recovery, Verdict
-from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure
+from agentkit.episodes import Episode, Evidence, EvidenceKind, Verdict
+from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import ScriptedModel
 
 
@@ -36,16 +35,6 @@ def test_all_arguments_that_are_wrong_in_one_way_are_named(run, call, library):
     )
     assert hint.startswith("Take `state`, `level` of set_lamp")
     assert "`room`" not in hint
-
-
-@pytest.mark.parametrize("kind", get_args(FailureKind))
-def test_every_kind_has_words(kind):
-    """Each kind of failure names the tool, the rule and a way out."""
-    text = describe_failure("book", ToolFailure(kind=kind, rule="Rule."))
-
-    assert "book" in text
-    assert "Rule." in text
-    assert len(text.splitlines()) == 2
 
 
 BOOK = ToolDefinition.from_schema(
@@ -155,21 +144,6 @@ def test_the_expected_tool_is_named_in_the_record_and_not_in_the_hint():
     assert "book" not in turn.hint
 
 
-def test_a_pending_failure_brings_no_gold_along():
-    """What is carried from turn to turn of a conversation holds a digest of the arguments only."""
-    names = {one.name for one in fields(Recovery)}
-    assert names == {
-        "turn",
-        "call_id",
-        "tool",
-        "kind",
-        "outcome",
-        "ended",
-        "episode",
-        "arguments",
-    }
-
-
 FAILED = Verdict(passed=False)
 
 
@@ -188,13 +162,6 @@ def outcomes(run, library):
         return [(one.call_id, one.outcome, one.ended) for one in diagnosis.recoveries]
 
     return of
-
-
-def test_another_call_of_the_tool_that_works_is_a_recovery(outcomes, attic, call):
-    """Recovered at the turn whose call succeeded, whatever was called in between."""
-    aside = call("set_lamp", "c2", room="hall", state="on")
-    found = outcomes([attic("c1")], [aside], [attic("c3", "hall")], "on")
-    assert found == [("c1", "recovered", 2)]
 
 
 def test_the_same_call_again_is_a_repetition(outcomes, call):

@@ -1,26 +1,35 @@
-"""What pages say of the code is true: versions, the language, the files of walks, tests of security.
-
-A version that docs/interop.md names must be one that ``pip`` would install, and of a package that is
-installed here the major version must be named. So a table does not go out of date with each release
-of another project, and does with each that may break what it says.
-"""
+"""What the pages claim is so: tables, names, references and examples."""
 
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
+import inspect
+import os
 import re
+import runpy
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import get_args
 
+import click
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import agentkit.errors
+from agentkit.cli.main import main
 from agentkit.composites import language
 from agentkit.composites.problems import ADVICE, CompositeLimits, RunCode
+from agentkit.episodes import RefineMode, StopReason
+from agentkit.messages import FailureKind
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBER = r"\d+(?:\.\w+)+"
@@ -214,3 +223,194 @@ def test_every_line_names_a_test_that_exists(project_root: Path) -> None:
         path, name = _TEST.findall(row.rsplit("|", 2)[1])[0]
         module = ast.parse((project_root / path).read_text(encoding="utf-8"))
         assert not name or name in {node.name for node in ast.walk(module) if hasattr(node, "name")}
+
+
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+GENERATED = ["docs/cli.md", "docs/reference.md"]
+TEXT = {path: path.read_text(encoding="utf-8") for path in PAGES}
+ALL_TEXT = "\n".join(TEXT.values())
+
+
+def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command with its full name."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None, f"{path} lists {name}, but has no such command"
+            yield from commands(child, f"{path} {name}")
+
+
+COMMANDS = dict(commands(main, "agentkit"))
+ERRORS = [
+    name
+    for name, value in inspect.getmembers(agentkit.errors, inspect.isclass)
+    if issubclass(value, Exception) and value.__module__ == agentkit.errors.__name__
+]
+
+
+def dead_links(path: Path, text: str) -> list[str]:
+    """Relative links of a page whose file does not exist; code such as ``f[name](x)`` is no link."""
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "`", text, flags=re.DOTALL | re.MULTILINE)
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", prose)
+    return [target for target in targets if not (path.parent / target).exists()]
+
+
+def unlinked_pages(index: str, names: list[str]) -> list[str]:
+    """Pages that the index does not link to."""
+    return [name for name in names if f"({name})" not in index]
+
+
+@pytest.mark.parametrize("path", GENERATED)
+def test_generated_pages_are_up_to_date(path: str) -> None:
+    """What is generated from the code says what the code says; ``make docs`` writes it anew."""
+    command = [sys.executable, "-m", "cogapp", "-I", "docs", "--check", path]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"run: make docs\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_is_explained(path: str) -> None:
+    """A command, and each of its options, says in its help what it does."""
+    command = COMMANDS[path]
+    assert command.help, f"{path} has no help"
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            assert option.help, f"{path} {option.opts[0]} has no help"
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_is_documented(path: str) -> None:
+    """The page of the command line has a section for the command."""
+    assert f"\n## {path}\n" in TEXT[DOCS / "cli.md"]
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_error_is_documented(name: str) -> None:
+    """The page of errors names the error, and the tree at the top of the module does."""
+    assert f"`{name}`" in TEXT[DOCS / "reference.md"]
+    assert f"* {name} " in f"{agentkit.errors.__doc__}".replace("\n", " \n")
+
+
+@pytest.mark.parametrize("value", [*get_args(StopReason), *get_args(RefineMode)])
+def test_every_outcome_and_mode_is_documented(value: str) -> None:
+    """A stop reason or a mode of refinement that a caller can meet is on some page."""
+    assert f"`{value}`" in ALL_TEXT
+
+
+def test_every_failure_kind_has_a_comment() -> None:
+    """Each kind of failed call is explained where it is defined."""
+    source = (ROOT / "agentkit" / "messages.py").read_text(encoding="utf-8")
+    for kind in get_args(FailureKind):
+        assert re.search(rf'"{kind}",  # \w', source), kind
+
+
+def test_index_links_every_page() -> None:
+    """A page that nobody can find from the index does not exist for a reader."""
+    names = [path.name for path in DOCS.glob("*.md") if path.name != "quickstart.md"]
+    assert unlinked_pages(TEXT[DOCS / "quickstart.md"], names) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_links_lead_somewhere(path: Path) -> None:
+    """Every relative link of a page has a file behind it."""
+    assert dead_links(path, TEXT[path]) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_named_targets_and_files_exist(path: Path) -> None:
+    """``make`` targets, scripts and modules that a page names are there, or shown on the page."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", TEXT[path], re.MULTILINE):
+        assert f"\n{target}:" in makefile, f"make {target}"
+    shown = set(re.findall(r"^# (\S+\.py)$", TEXT[path], re.MULTILINE))
+    for name in re.findall(
+        r"(?:training/)?(?:agentkit|examples|tests|plugins)/[\w/.-]+\.py", TEXT[path]
+    ):
+        assert name in shown or (ROOT / name).exists(), name
+
+
+def test_the_checks_of_the_reference_can_fail(tmp_path: Path) -> None:
+    """A dead link and a page that the index forgot are found."""
+    assert dead_links(tmp_path / "page.md", "See [it](missing.md) and [web](https://x.y).")
+    assert unlinked_pages("[a](a.md)", ["a.md", "b.md"]) == ["b.md"]
+
+
+EXAMPLES = ROOT / "examples"
+SCRIPTS = [  # the modules beside a script in a folder of its own are imported by it
+    path
+    for path in sorted(EXAMPLES.rglob("*.py"))
+    if path.parent == EXAMPLES or "__main__" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_example_runs(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script under examples/ succeeds without key, network or input, and prints something."""
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AGENTKIT_STORE", f"sqlite:///{tmp_path / 'agentkit.db'}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(path.parent))
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    before = set(sys.modules)
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    finally:
+        for name in set(sys.modules) - before:  # those that lie beside the script
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(EXAMPLES)):
+                del sys.modules[name]
+    assert capsys.readouterr().out.strip()
+
+
+def test_there_are_examples() -> None:
+    """One numbered script for each stage, and the embedded chatbot."""
+    names = {path.name for path in SCRIPTS}
+    assert {"01_define_tools.py", "04_run_an_agent.py", "assistant.py"} <= names
+
+
+ROOT_docstrings = Path(__file__).resolve().parents[2]
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def modules_with_examples(folder: Path) -> list[str]:
+    """Dotted names of the modules below a package folder that show an example."""
+    return sorted(
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in folder.rglob("*.py")
+        if ">>> " in path.read_text(encoding="utf-8")
+    )
+
+
+NAMES = [
+    name
+    for folder in [
+        ROOT_docstrings / "agentkit",
+        *sorted(ROOT_docstrings.glob("plugins/*/agentkit_*")),
+    ]
+    for name in modules_with_examples(folder)
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_hold(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a docstring shows is what happens."""
+    if not name.startswith("agentkit."):
+        pytest.importorskip(name.split(".", maxsplit=1)[0], reason="the plugin is not installed")
+    monkeypatch.chdir(tmp_path)
+    outcome = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
+    assert outcome.failed == 0, capsys.readouterr().out
+    assert outcome.attempted > 0
+
+
+def test_the_check_can_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    """A docstring whose example gives another result is reported."""
+    module = ModuleType("sample", ">>> 1 + 1\n3\n")
+    assert doctest.testmod(module, optionflags=OPTIONS).failed == 1
+    assert "Expected:\n    3" in capsys.readouterr().out

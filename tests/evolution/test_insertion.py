@@ -29,13 +29,6 @@ def order_total(price: float, count: int, fee: float) -> float:
     return add(mul(price, count), fee)
 '''
 
-TWO_ORDERS = '''
-@composite(examples=[{"arguments": {"first": 4, "second": 1}, "result": 12}])
-def two_orders(first: float, second: float) -> float:
-    """What two orders of two pieces cost together, each with a fee of one."""
-    return add(order_total(first, 2, 1), order_total(second, 2, 1))
-'''
-
 
 def test_a_sound_text_is_added_with_its_place_in_the_dag(manager, store):
     """The outcome tells version, depth, flat size, saved calls and pinned children."""

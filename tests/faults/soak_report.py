@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -77,7 +77,6 @@ class Report:
     phases: Sequence[Sequence[str]]
     counts: dict[str, object]
     figures: Sequence[Figure]
-    examples: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -93,8 +92,6 @@ class Report:
         lines = [f"# {self.title}", "", *table(self.phases), ""]
         lines += [f"{name}: {count}" for name, count in self.counts.items()]
         lines += ["", *table([("figure", "", "found"), *map(_row, self.figures)])]
-        for name, some in self.examples.items():
-            lines += ["", f"{name}:", *(f"  {one}" for one in some)]
         return "\n".join(lines)
 
 
@@ -256,7 +253,6 @@ def report(records: Records) -> Report:
         phases=[PHASE_HEAD, *(watched.row(phase) for phase in records.phases)],
         counts=counts,
         figures=figures,
-        examples=examples(records) | watched.examples(),
     )
 
 
@@ -408,24 +404,6 @@ def unrecorded(records: Records, life: Life) -> int:
     return len(runs)
 
 
-def examples(records: Records, most: int = 5) -> dict[str, list[str]]:
-    """Some requests whose effect has no record, for whoever looks for the cause."""
-    found = defaultdict(list)
-    for ticket, at in records.effects.items():
-        where = records.record_of(ticket)
-        if where not in {"episode", "told", "killed"} and len(found[where]) < most:
-            request = ticket.rstrip("+")
-            reply = records.replies.get(request, {})
-            some = records.by_request.get(request, ())
-            kept = [f"{one.stop_reason}, {len(one.turns)} turns, {one.error}" for one in some]
-            phase = next((one.name for one in records.phases if one.began <= at[0] < one.ended), "")
-            found[where].append(
-                f"{ticket} in {phase!r}: {reply.get('kind')}, status {reply.get('status')} "
-                f"{reply.get('code')}, episodes {kept}"
-            )
-    return {f"effects: {name}": some for name, some in found.items()}
-
-
 def _log_size(path: Path) -> str:
     text = path.read_text()
     return f"{text.count(chr(10))} ({text.count('Traceback')} tracebacks)"
@@ -518,21 +496,6 @@ class Watched:
                     holds=yes == 0,
                     found=f"{yes} of {len(asked)} said yes, {grace:g} s after it began or later",
                 )
-
-    def examples(self, most: int = 3) -> dict[str, list[str]]:
-        """The slowest answers, with processor times meanwhile."""
-        found = defaultdict(list)
-        for one in sorted(self._health, key=lambda one: -one["seconds"]):
-            name = f"slowest /healthz: {self._name(one['began'])}"
-            if len(found[name]) < most:
-                found[name].append(
-                    f"{1000 * one['seconds']:.0f} ms, server's CPU {1000 * one['cpu']:.0f} ms, "
-                    f"no core for {1000 * one['no_core']:.0f} ms"
-                )
-        return dict(found)
-
-    def _name(self, at: float) -> str:
-        return next((phase.name for phase in self._records.phases if _in(phase, at)), "the end")
 
 
 def _in(phase: Phase, at: float) -> bool:

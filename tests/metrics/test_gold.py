@@ -1,16 +1,16 @@
-"""Calls held against gold calls, and gold that nothing can match."""
+"""Calls against gold: values, whole calls, and when two calls are equal."""
 
 from __future__ import annotations
 
 import itertools
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.messages import ToolCall
-from agentkit.metrics import AllowedCall, match_allowed_values
+from agentkit.metrics import AllowedCall, calls_equal, canonical_calls, match_allowed_values
 from agentkit.metrics.allowed_values import GoldCalls, gold_problems
 
 
@@ -307,3 +307,131 @@ def test_values_beyond_what_can_be_shown_are_findings():
     told = [str(one) for one in result.unmatched[0].mismatches]
     assert "argument 'n': wrong value, got int that is too large to be shown" in told[0]
     assert told[1].startswith("argument 'tags': wrong type")
+
+
+LOAN = ToolDefinition.from_schema(
+    "loan",
+    "Monthly payment.",
+    {
+        "type": "object",
+        "properties": {
+            "amount": {"type": "number"},
+            "months": {"type": "integer"},
+            "currency": {"type": "string", "enum": ["EUR", "USD"], "default": "EUR"},
+            "fees": {"type": "array", "items": {"type": "number"}},
+        },
+        "required": ["amount", "months"],
+    },
+)
+MAIL = ToolDefinition.from_schema("mail", "Send.", {"properties": {"to": {"type": "string"}}})
+TOOLS = [LOAN, MAIL]
+
+numbers = itertools.count()
+
+
+def made(name="loan", malformed=None, **arguments):
+    return ToolCall(
+        call_id=f"call_{next(numbers)}", name=name, arguments=arguments, malformed=malformed
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (made(amount=1000, months=36), made(months=36, amount=1000)),
+        (made(amount=1000, months=36), made(amount=1000.0, months="36")),
+        (made(amount=1000, months=36), made(amount=1000, months=36, currency="EUR")),
+        (
+            made(amount=1, months=36, currency="usd"),
+            made(amount=1, months=36, currency="USD"),
+        ),
+        (
+            made(amount=1, months=2, fees=[1, 2.0]),
+            made(amount=1, months=2, fees="[1.0, 2]"),
+        ),
+        (made("unknown", a={"x": 1, "y": 2}), made("unknown", a={"y": 2, "x": 1.0})),
+        (made("unknown", a=float("nan")), made("unknown", a=float("nan"))),
+        (made(malformed='{"amount": 1'), made(malformed='{"amount": 1')),
+    ],
+)
+def test_calls_that_mean_the_same_are_equal(one, other):
+    """Order of keys, clear coercions and written-out defaults make no difference."""
+    assert calls_equal([one], [other], TOOLS)
+    assert hash(canonical_calls([one], TOOLS)) == hash(canonical_calls([other], TOOLS))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (made(amount=1000, months=36), made(amount=1000, months=48)),
+        (made(amount=1000, months=36), made(amount=1000)),
+        (made(amount=1, months=36), made(amount=1, months=36, currency="USD")),
+        (made(amount=1, months=2, fees=[1, 2]), made(amount=1, months=2, fees=[2, 1])),
+        (made("mail", to="Ann"), made("mail", to="ann")),
+        (made("mail", to="Ann"), made("loan", to="Ann")),
+        (made("unknown", a=1), made("unknown", a=True)),
+        (made("unknown", a=1), made("unknown", a="1")),
+        (made("unknown", a=2**60), made("unknown", a=2**60 + 1)),
+        (made(malformed='{"amount": 1'), made(malformed='{"amount":1')),
+        (made(malformed="{}"), made()),
+        (made(malformed="x"), made("mail", malformed="x")),
+    ],
+)
+def test_calls_that_mean_something_else_differ(one, other):
+    """Values, tools, order within a list, and the text of malformed calls count."""
+    assert not calls_equal([one], [other], TOOLS)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+loan_values = st.sampled_from([1, 1.0, "1", " 1", True, None, "EUR", "eur", [1], "[1]", {"a": 1}])
+some_calls = st.one_of(
+    st.builds(made, st.just("loan"), amount=loan_values, months=loan_values, currency=loan_values),
+    st.builds(made, st.sampled_from(["mail", "unknown"]), to=json_values),
+    st.builds(made, st.sampled_from(["mail", "loan"]), malformed=st.sampled_from(["", "{", "{}"])),
+)
+
+
+@settings(deadline=None)
+@given(some_calls, some_calls, some_calls)
+def test_equality_is_symmetric_and_transitive(a, b, c):
+    """It does not matter who is compared with whom, or over whom."""
+    ab, bc, ac = (calls_equal([x], [y], TOOLS) for x, y in ((a, b), (b, c), (a, c)))
+    assert ab == calls_equal([b], [a], TOOLS)
+    assert ac or not (ab and bc)
+    assert ab == (hash(canonical_calls([a], TOOLS)) == hash(canonical_calls([b], TOOLS)))
+
+
+FINDER = ToolDefinition.from_schema("find", "Find.", {"properties": {"x": {}}})
+
+
+def made(value):
+    return ToolCall(call_id="1", name="find", arguments={"x": value})
+
+
+def nested(innermost, levels=900):
+    for _ in range(levels):
+        innermost = [innermost] if levels % 2 else {"a": innermost}
+    return innermost
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(nested(1), nested(2), id="objects"),
+        pytest.param(nested(1, 901), nested(2, 901), id="lists"),
+        pytest.param(nested([1, [2]]), nested([[1], 2]), id="places"),
+        pytest.param(10**5000, 10**5000 + 1, id="digits"),
+        pytest.param({"n": 10**5000, "t": "a b"}, {"n": 10**5000, "t": "a  b"}, id="texts"),
+    ],
+)
+def test_only_the_same_arguments_are_equal(one, other):
+    """No exception, no two different calls that count as the same."""
+    assert calls_equal([made(one)], [made(one)], [FINDER])
+    assert not calls_equal([made(one)], [made(other)], [FINDER])
+    assert canonical_calls([made(one)], [FINDER])[0].is_malformed

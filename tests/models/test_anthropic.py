@@ -106,15 +106,6 @@ def test_tool_choice_and_the_answer_tool(choice, schema, expected, names) -> Non
     assert [tool["name"] for tool in fields["tools"]] == names
 
 
-def test_structured_answer() -> None:
-    """The arguments of the answer tool are the text."""
-    codec = AnthropicCodec(replace(QUESTION, output_schema=OBJECT))
-    assert codec.encode("claude")["tool_choice"] == {"type": "tool", "name": "answer"}
-    response = codec.decode(message(use("answer", n=24), stop_reason="tool_use"))
-    assert response.message == AssistantMessage(text='{"n": 24}')
-    assert response.finish_reason == "stop"
-
-
 def test_structured_answer_that_is_no_object() -> None:
     """A schema of another type travels inside an object."""
     codec = AnthropicCodec(replace(QUESTION, output_schema={"type": "array"}))
@@ -173,12 +164,6 @@ def test_usage_counts_what_was_read() -> None:
     )
 
 
-def test_thinking_is_dropped() -> None:
-    """Blocks of other kinds are not part of the answer."""
-    blocks = {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "24"}
-    assert AnthropicCodec(QUESTION).decode(message(*blocks)).message.text == "24"
-
-
 @pytest.mark.parametrize(
     ("answer", "path"),
     [
@@ -199,44 +184,6 @@ def test_delta_for_a_block_that_never_began() -> None:
     event = {"type": "content_block_delta", "index": 3, "delta": delta}
     with pytest.raises(ModelResponseError, match=r"\$\.content\[3\] should be object, got nothing"):
         MessageAssembler().add(event)
-
-
-def test_stream_is_put_together() -> None:
-    """Text, the input of a call and the usage come from several events each."""
-    assembler = MessageAssembler()
-    start = message(usage={"input_tokens": 4, "output_tokens": 1}, stop_reason=None)
-    events = [
-        {"type": "message_start", "message": start},
-        {"type": "ping"},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "H"}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "i"}},
-        {"type": "content_block_start", "index": 1, "content_block": use("f")},
-        {
-            "type": "content_block_delta",
-            "index": 1,
-            "delta": {"type": "input_json_delta", "partial_json": '{"x":'},
-        },
-        {
-            "type": "content_block_delta",
-            "index": 1,
-            "delta": {"type": "input_json_delta", "partial_json": " 1}"},
-        },
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "tool_use"},
-            "usage": {"output_tokens": 9, "input_tokens": None},
-        },
-        {"type": "message_stop"},
-    ]
-    added = [one for one in map(assembler.add, events) if one is not None]
-    assert "".join(one.text for one in added if isinstance(one, TextDelta)) == "Hi"
-    assert assembler.is_finished
-    response = AnthropicCodec(QUESTION).decode(assembler.finish())
-    assert response.message == AssistantMessage(
-        text="Hi", tool_calls=(ToolCall(call_id="id_f", name="f", arguments={"x": 1}),)
-    )
-    assert response.usage == Usage(requests=1, prompt_tokens=4, completion_tokens=9)
 
 
 @pytest.fixture

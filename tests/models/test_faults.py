@@ -1,26 +1,32 @@
-"""What goes wrong between us and a model server, over each transport."""
+"""What goes wrong between us and a model server, what is tried again and how errors are translated."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from types import ModuleType
 
 import pytest
+from hypothesis import given, strategies as st
 from support.model_server import FaultyServer
-from support.server_steps import (
-    ErrorStatus,
-    HalfStream,
-    RawReply,
-    RawStream,
-)
+from support.server_steps import ErrorStatus, HalfStream, RawReply, RawStream
 
 from agentkit.errors import (
     ModelConnectionError,
     ModelResponseError,
     ModelStatusError,
+    ModelTimeoutError,
+    UsageError,
 )
-from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.messages import AssistantMessage
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, ModelSettings, TextDelta
+from agentkit.models.http_model import RemoteModel
+from agentkit.models.litellm import translated_sdk_error
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
+from agentkit.models.status import Endpoint, retry_after_seconds, status_error
 from agentkit.models.wire import EventParser, read_body
 
 
@@ -39,17 +45,6 @@ async def collect(
     """Add the events of a stream to ``into``, as far as it goes."""
     async for event in model.stream(request):
         into.append(event)  # noqa: PERF401 - an extend would keep nothing when the stream fails
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("status", [429, 503])
-async def test_transient_status_is_retried(open_model, question, waits, status, streamed) -> None:
-    """A status that says "not now" is tried again, with waits that double."""
-    fault = ErrorStatus(status=status)
-    with FaultyServer([fault, fault, "well"]) as server:
-        async with open_model(server) as model:
-            assert await ask(model, question, streamed=streamed) == "well"
-    assert waits == [0.5, 1.0]
 
 
 async def test_last_failure_is_raised_when_attempts_are_spent(open_model, question, waits) -> None:
@@ -187,3 +182,188 @@ async def test_a_body_without_end_is_not_read_to_its_end() -> None:
             parser.feed(piece)
         with pytest.raises(ModelResponseError, match="more than 134,217,728 bytes"):
             parser.feed(piece)
+
+
+ENDPOINT = Endpoint(place="http://x", model="m", key_source="the variable X", api_key="sk-secret")
+ANSWER = ModelResponse(message=AssistantMessage(text="well"))
+
+
+class Provider(RemoteModel):
+    """Plays a script: an exception is raised, ``None`` hangs, anything else is streamed."""
+
+    def __init__(self, *script: object, **options: object) -> None:
+        retry = RetryPolicy(sleep=no_wait)
+        super().__init__("m", provider_name="provider", retry=retry, **options)
+        self.script = list(script)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def _answer(self, request, idle):
+        return [event async for event in self._events(request, idle)][-1]
+
+    async def _events(self, request, idle):
+        while True:
+            step = self.script.pop(0)
+            if step is None:
+                await idle.wait(asyncio.sleep(60))
+            if isinstance(step, Exception):
+                raise step
+            yield step
+            if isinstance(step, ModelResponse):
+                return
+
+
+async def no_wait(seconds: float) -> None:
+    """Return at once."""
+
+
+async def test_failures_that_can_pass_are_retried(question) -> None:
+    """A lost connection is tried again; a bug is not dressed up as a model's failure."""
+    lost = ModelConnectionError("reset")
+    async with Provider(lost, lost, ANSWER) as model:
+        assert await model.complete(question) == ANSWER
+        assert model.name == "m"
+    with pytest.raises(ZeroDivisionError):
+        await Provider(ZeroDivisionError()).complete(question)
+
+
+@pytest.mark.parametrize(("own", "asked"), [(0.05, None), (60.0, 0.05)])
+async def test_deadline(question, own, asked) -> None:
+    """The wait ends with the model's deadline, or with that of the request."""
+    request = replace(question, settings=ModelSettings(timeout_seconds=asked))
+    model = Provider(None, None, ANSWER, timeout_seconds=own)
+    assert await model.complete(request) == ANSWER
+    model = Provider(None, None, None, timeout_seconds=own)
+    with pytest.raises(ModelTimeoutError, match=r"Provider\('m'\) sent nothing usable for 0\.05 s"):
+        await model.complete(request)
+
+
+async def test_streams_start_again_only_before_they_show_anything(question) -> None:
+    """A failure after the first piece is raised, one before is retried."""
+    events: list = []
+    piece = TextDelta(text="we")
+    await collect(Provider(ModelConnectionError("cut"), piece, ANSWER), question, events)
+    assert events == [piece, ANSWER]
+    events.clear()
+    with pytest.raises(ModelConnectionError, match="cut"):
+        await collect(Provider(piece, ModelConnectionError("cut"), ANSWER), question, events)
+    assert events == [piece]
+
+
+@pytest.fixture
+def sdk() -> ModuleType:
+    """A module with the error classes that the SDKs have in common."""
+    module = ModuleType("sdk")
+
+    class APIError(Exception):
+        body: object = None
+
+    module.APIError = APIError
+    for name, base in (
+        ("APIConnectionError", APIError),
+        ("APIStatusError", APIError),
+        ("APIResponseValidationError", APIError),
+    ):
+        setattr(module, name, type(name, (base,), {}))
+    module.APITimeoutError = type("APITimeoutError", (module.APIConnectionError,), {})
+    return module
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("APITimeoutError", ModelTimeoutError),
+        ("APIConnectionError", ModelConnectionError),
+        ("APIResponseValidationError", ModelResponseError),
+        ("APIStatusError", ModelStatusError),
+        ("APIError", ModelStatusError),
+    ],
+)
+def test_each_kind_of_error(sdk, name, expected) -> None:
+    """Each kind has its counterpart."""
+    assert type(translated_sdk_error(getattr(sdk, name)("oops"), sdk, ENDPOINT)) is expected
+
+
+def test_status_and_body_are_kept(sdk) -> None:
+    """The status, the provider's words and the advice are in the error; the key is not."""
+    error = sdk.APIStatusError("oops")
+    error.status_code, error.body = 401, {"message": "bad key sk-secret"}
+    translated = translated_sdk_error(error, sdk, ENDPOINT)
+    assert isinstance(translated, ModelStatusError)
+    assert translated.status == 401
+    assert "bad key ***. Check the key: the variable X" in str(translated)
+
+
+def test_errors_of_the_http_library_and_of_json(sdk) -> None:
+    """SDKs let both through while they read a stream."""
+    import httpx
+
+    lost = translated_sdk_error(httpx.RemoteProtocolError("cut"), sdk, ENDPOINT)
+    assert isinstance(lost, ModelConnectionError)
+    broken = translated_sdk_error(json.JSONDecodeError("oops", "{", 1), sdk, ENDPOINT)
+    assert isinstance(broken, ModelResponseError)
+    assert translated_sdk_error(ValueError("mine"), sdk, ENDPOINT) is None
+
+
+NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
+
+
+@given(
+    st.integers(1, 2000),
+    st.floats(0, 1, exclude_max=True),
+    st.floats(0, 1),
+)
+def test_backoff_is_bounded(failures: int, draw: float, jitter: float) -> None:
+    """No wait is longer than the cap, or shorter than what jitter leaves of it."""
+    policy = RetryPolicy(jitter=jitter, random=lambda: draw)
+    longest = min(8.0, 0.5 * 2.0 ** min(failures - 1, 10))
+    assert longest * (1 - jitter) <= policy.delay(failures) <= longest
+
+
+@pytest.mark.parametrize("options", [{"attempts": 0}, {"jitter": 1.5}, {"jitter": -0.1}])
+def test_policies_that_make_no_sense(options) -> None:
+    """A policy without attempts, or with a jitter beyond the wait, is refused."""
+    with pytest.raises(UsageError, match="RetryPolicy needs"):
+        RetryPolicy(**options)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"RETRY-AFTER": "Tue, 14 Nov 2023 22:13:50 GMT"}, 30.0),
+        ({"Retry-After": "Tue, 14 Nov 2023 22:13:00 GMT"}, 0.0),
+        ({"Retry-After": "7", "Retry-After-Ms": "250"}, 0.25),
+        ({"Retry-After": "in a while"}, None),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "9" * 400}, 86_400.0),
+        ({"Retry-After": "Tue, 14 Nov 2023 22:13:50 +" + "9" * 20}, None),
+    ],
+)
+def test_retry_after(headers, seconds) -> None:
+    """Seconds, milliseconds or an HTTP date, in any case; nonsense counts as nothing."""
+    assert retry_after_seconds(headers, lambda: NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"error": {"message": "slow down"}}', ": slow down."),
+        (b'{"error": "slow down"}', ": slow down."),
+        (b'{"message": "slow down"}', ": slow down."),
+        (b'{"detail": [{"msg": "x"}]}', ': [{"msg": "x"}].'),
+        (b'[{"error": {"message": "slow down"}}]', ": slow down."),
+        (b"<html>slow down</html>", ": '<html>slow down</html>'."),
+        (b"", " for model 'm'. "),
+        (b"\xff", "�"),
+    ],
+)
+def test_the_servers_own_words(body, said) -> None:
+    """Wherever a server puts its message, it is in ours."""
+    endpoint = Endpoint(place="http://x", model="m", key_source="")
+    error = status_error(endpoint, status=429, headers={}, body=body)
+    assert said in str(error)
+    assert str(error).startswith("http://x answered 429 for model 'm'")

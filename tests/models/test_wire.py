@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import itertools
 import json
 import random
 import re
@@ -185,16 +183,6 @@ def test_name_on_the_wire_depends_on_the_company() -> None:
     assert both[1]["function"]["description"] == "About a_b."
 
 
-def test_forgotten_definitions_are_not_kept() -> None:
-    """The cache holds what is in use: many short-lived tools leave only the newest tuples."""
-    one = encoder()
-    for number in range(200):
-        one.encode(replace(REQUEST, tools=(definition(f"t{number}"),)), stream=False)
-    gc.collect()
-    assert len(one._tools) <= 20
-    assert len(one._blocks) <= 20
-
-
 def test_body_without_options_has_none() -> None:
     """What nobody asked for is not sent."""
     assert body(encoder(), REQUEST).keys() == {"model", "messages"}
@@ -215,18 +203,6 @@ def test_any_text_can_be_sent(text) -> None:
 
 
 NAMES = WireNames(["a.b"])
-json_objects = st.dictionaries(
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.text(st.characters(exclude_categories=["Cs"])),
-        lambda inner: st.lists(inner, max_size=3),
-        max_leaves=5,
-    ),
-    max_size=3,
-)
 
 
 def completion(message: dict, **choice: object) -> ModelResponse:
@@ -375,38 +351,6 @@ def test_more_cached_than_read_is_unknown() -> None:
 def chunk(delta: dict, reason: str | None = None) -> dict:
     """One chunk of a stream."""
     return {"model": "s", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-
-
-@given(json_objects, st.lists(st.integers(0, 200), max_size=5), st.text(max_size=10))
-def test_stream_gives_what_the_whole_answer_gives(
-    arguments: dict, cuts: list[int], text: str
-) -> None:
-    """However arguments and text are cut into deltas, the result is that of one piece."""
-    raw = json.dumps(arguments)
-    stops = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
-    assembler = CompletionAssembler()
-    for letter in text:
-        assembler.add(chunk({"content": letter}))
-    first = {"index": 0, "id": "1", "function": {"name": "a_b", "arguments": ""}}
-    assembler.add(chunk({"tool_calls": [first]}))
-    for start, end in itertools.pairwise(stops):
-        part = {"index": 0, "function": {"arguments": raw[start:end]}}
-        assembler.add(chunk({"tool_calls": [part]}))
-    assembler.add(chunk({}, "tool_calls"))
-    call = {"id": "1", "function": {"name": "a_b", "arguments": raw}}
-    whole = decode_completion(
-        {
-            "model": "s",
-            "choices": [
-                {
-                    "message": {"content": text, "tool_calls": [call]},
-                    "finish_reason": "tool_calls",
-                }
-            ],
-        },
-        NAMES,
-    )
-    assert decode_completion(assembler.finish(), NAMES) == whole
 
 
 def streamed_calls(*parts: dict) -> list[tuple[str, dict]]:

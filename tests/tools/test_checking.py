@@ -26,7 +26,6 @@ from agentkit.tools import (
     ToolDefinition,
     UncheckableError,
     canonical_arguments,
-    canonical_json,
     coerce,
     definition_from_json,
     definitions_from_json,
@@ -68,14 +67,11 @@ PROPERTIES = {
     "city": {"type": "string", "minLength": 2, "description": "Where."},
     "days": {"type": "integer", "minimum": 1, "maximum": 14},
     "unit": {"enum": ["celsius", "fahrenheit"]},
-    "mode": {"const": "fast"},
     "when": {"type": "string", "format": "date"},
     "code": {"type": "string", "pattern": "^[A-Z]{3}$", "maxLength": 3},
     "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     "items": {"type": "array", "items": ITEM, "minItems": 1, "maxItems": 2, "uniqueItems": True},
     "shape": {"oneOf": [CIRCLE, SQUARE]},
-    "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    "even": {"type": "integer", "multipleOf": 2},
     "not_empty": {"not": {"const": ""}},
     "either": {"oneOf": [{"type": "integer"}, {"minimum": 3}]},
     "extra": {"type": "object", "minProperties": 1, "propertyNames": {"maxLength": 2}},
@@ -360,24 +356,6 @@ SCHEMA = {
     },
     "required": ["city"],
 }
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"city": "Rome", "days": 2}, {"days": "2", "city": "Rome"}),
-        ({"city": "Rome"}, {"city": "Rome", "days": 1, "unit": "Celsius", "after": None}),
-        ({"city": "Rome", "scale": "3.0"}, {"city": "Rome", "scale": 3}),
-        ({"where": {"lat": 1, "z": 2}}, {"where": {"z": 2.0, "lat": "1"}}),
-    ],
-)
-def test_same_meaning_same_form(one, other) -> None:
-    """Key order, number spelling, case of enums and written-out defaults make no difference."""
-    left, right = canonical_arguments(one, SCHEMA), canonical_arguments(other, SCHEMA)
-    assert left == right
-    assert list(left) == list(right) == sorted(left)
-    assert repr(left) == repr(right)
-    assert canonical_json(left) == canonical_json(right)
 
 
 def test_arguments_that_are_nested_too_deeply_have_no_canonical_form() -> None:

@@ -30,7 +30,6 @@ from agentkit.tools import (
     normalise_parameters,
     normalise_schema,
 )
-from agentkit.tools.sources.dialects import read_type_name
 
 # --- definitions ----------------------------------------------------------------------------------
 
@@ -262,14 +261,6 @@ def test_shapes_of_files(data) -> None:
     assert names(data) == ["add", "sub"]
 
 
-def test_bad_entries_are_reported_in_place() -> None:
-    """A bad entry is returned with its index and the reason, and the good ones are kept."""
-    batch = definitions_from_json([ADD, {"nom": "x"}, 3, SUB])
-    assert [definition.name for definition in batch.definitions] == ["add", "sub"]
-    assert [(entry.index, entry.entry) for entry in batch.rejected] == [(1, {"nom": "x"}), (2, 3)]
-    assert "needs a name" in batch.rejected[0].reason
-
-
 @pytest.mark.parametrize(
     "data", ['[{"name": "add"},\n {"name": }]', "hello", b"\xff\xfe{", "[" * 100_000]
 )
@@ -379,6 +370,16 @@ def test_python_dialect() -> None:
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {}),
         (True, {}),
         (False, {"not": {}}),
+        # names of types in Python, Java and TypeScript
+        (
+            {"type": "HashMap<String, Integer>"},
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+        ),
+        ({"type": "typing.List[float]"}, {"type": "array", "items": {"type": "number"}}),
+        ({"type": "string[]"}, {"type": "array", "items": {"type": "string"}}),
+        ({"type": "tuple[float, str]"}, {"type": "array", "items": {}}),
+        ({"type": "Optional[int]"}, {"type": ["integer", "null"]}),
+        ({"type": "Union[int, str, int]"}, {"type": ["integer", "string"]}),
     ],
 )
 def test_repairs(raw, expected) -> None:
@@ -449,25 +450,3 @@ def test_result_is_valid_and_final(raw, normalise) -> None:
     assert repr(again.schema) == repr(found.schema)
     if not found.changes:
         assert repr(found.schema) == repr(raw)
-
-
-# --- names of types -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "HashMap<String, Integer>",
-            {"type": "object", "additionalProperties": {"type": "integer"}},
-        ),
-        ("typing.List[float]", {"type": "array", "items": {"type": "number"}}),
-        ("string[]", {"type": "array", "items": {"type": "string"}}),
-        ("tuple[float, str]", {"type": "array", "items": {}}),
-        ("Optional[int]", {"type": ["integer", "null"]}),
-        ("Union[int, str, int]", {"type": ["integer", "string"]}),
-    ],
-)
-def test_spellings(text, expected) -> None:
-    """Python, Java and TypeScript spellings are known."""
-    assert read_type_name(text) == expected

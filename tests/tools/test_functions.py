@@ -82,21 +82,16 @@ def test_plain_function() -> None:
     def book(
         city: str,
         nights: int = 1,
-        budget: float | None = None,
         kind: Literal["hotel", "flat"] = "hotel",
         tags: Annotated[list[str], "Wishes."] = [],  # noqa: B006 - a common default in the wild
-        *,
-        late: bool = False,
     ) -> dict[str, Any]:
         """Book a room.
 
         Args:
             city: Where.
             nights: How long.
-            budget: Euros.
             kind: What.
             tags: Words in the annotation win over these.
-            late: Whether to arrive at night.
         """
         return {}
 
@@ -105,11 +100,6 @@ def test_plain_function() -> None:
         "properties": {
             "city": {"type": "string", "description": "Where."},
             "nights": {"type": "integer", "default": 1, "description": "How long."},
-            "budget": {
-                "anyOf": [{"type": "number"}, {"type": "null"}],
-                "default": None,
-                "description": "Euros.",
-            },
             "kind": {
                 "enum": ["hotel", "flat"],
                 "type": "string",
@@ -121,11 +111,6 @@ def test_plain_function() -> None:
                 "items": {"type": "string"},
                 "default": [],
                 "description": "Wishes.",
-            },
-            "late": {
-                "type": "boolean",
-                "default": False,
-                "description": "Whether to arrive at night.",
             },
         },
         "required": ["city"],
@@ -578,29 +563,6 @@ def test_styles_say_the_same(function) -> None:
     assert definition.specification.text == ("Raises ValueError: If the price is negative.",)
     assert definition.signature.result is not None
     assert definition.signature.result["description"] == "Names of cars."
-
-
-def documented(text: str, times: int = 1) -> str:
-    """Repeat a text.
-
-    Args:
-        text: What to repeat.
-        times: How often.
-
-    Examples:
-        >>> documented("ab", times=2)
-        'abab'
-        >>> documented(
-        ...     "x",
-        ... )
-        'x'
-
-        >>> documented("q" + "r")
-        'qr'
-
-        Empty texts stay empty.
-    """
-    return text * times
 
 
 PUMPS = {

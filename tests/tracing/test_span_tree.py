@@ -1,21 +1,24 @@
-"""Spans of runs, requests, calls and composites, and what is measured with them."""
+"""The tree of spans that a run leaves, and the contexts in which it hangs."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
+from opentelemetry import context, propagate, trace
 from opentelemetry.sdk.metrics.export import AggregationTemporality
 from opentelemetry.trace import SpanKind, StatusCode
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
+from agentkit.agent.types import TurnFinished
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, Usage
-from agentkit.models.base import ModelResponse, ModelSettings
+from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings, TextDelta
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects
-from agentkit.tracing import CONVENTIONS_VERSION
+from agentkit.tracing import CONVENTIONS_VERSION, Tracing
 
 
 @tool
@@ -321,3 +324,177 @@ def test_histograms_have_the_recommended_buckets_and_units(telemetry) -> None:
         *(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144),
         *(1048576, 4194304, 16777216, 67108864),
     )
+
+
+CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def calls(*names: str) -> list[ToolCall]:
+    return [ToolCall(call_id=f"c{at}", name=name) for at, name in enumerate(names)]
+
+
+def parents(telemetry, name: str) -> list[str]:
+    """Names of the parents of all spans of one name."""
+    names = {span.context.span_id: span.name for span in telemetry.spans}
+    return [names[s.parent.span_id] for s in telemetry.spans if s.name == name]
+
+
+@pytest.fixture
+def inside(telemetry):
+    """Tools, blocking and not, that make a span of their own."""
+    tracer = telemetry.provider.get_tracer("tests")
+
+    @tool
+    def in_thread() -> str:
+        """Work in a thread."""
+        with tracer.start_as_current_span("work of in_thread"):
+            return threading.current_thread().name
+
+    @tool
+    async def in_task() -> str:
+        """Work in a task."""
+        await asyncio.sleep(0)
+        with tracer.start_as_current_span("work of in_task"):
+            await asyncio.sleep(0)
+        return "done"
+
+    return [in_thread, in_task]
+
+
+def test_what_tools_do_hangs_below_their_calls(telemetry, inside) -> None:
+    """Calls that run side by side, in threads and tasks, do not mix up their spans."""
+    script = [calls("in_thread", "in_task", "in_thread", "in_task"), "Done."]
+    agent = Agent(ScriptedModel(script), tools=inside, tracing=telemetry.tracing())
+    result = agent.run_sync("Go.")
+    assert result.episode.results[0].value == "agentkit-tool"
+    for kind in ("in_thread", "in_task"):
+        assert parents(telemetry, f"work of {kind}") == [f"execute_tool {kind}"] * 2
+    works = [span for span in telemetry.spans if span.name.startswith("work")]
+    assert len({span.parent.span_id for span in works}) == 4
+
+
+async def test_runs_side_by_side_are_traces_of_their_own(telemetry, inside) -> None:
+    """Many runs of one agent share nothing."""
+    model = FunctionOfTheRequest()
+    agent = Agent(model, tools=inside, tracing=telemetry.tracing())
+    results = await asyncio.gather(*(agent.run(f"Run {number}.") for number in range(20)))
+    traces = {result.episode.metadata["trace_id"] for result in results}
+    assert len(traces) == 20
+    sizes = [
+        sum(trace.format_trace_id(span.context.trace_id) == one for span in telemetry.spans)
+        for one in traces
+    ]
+    assert sizes == [7] * 20
+
+
+class FunctionOfTheRequest:
+    """Asks for two calls, then answers."""
+
+    name = "two-steps"
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        from agentkit.messages import AssistantMessage
+
+        await asyncio.sleep(0)
+        if request.messages[-1].role == "user":
+            asks = tuple(calls("in_thread", "in_task"))
+            return ModelResponse(message=AssistantMessage(tool_calls=asks))
+        return ModelResponse(message=AssistantMessage(text="Done."))
+
+
+def test_the_caller_is_the_parent(telemetry) -> None:
+    """A run is a part of the trace that its caller is in, also through ``run_sync``."""
+    token = context.attach(propagate.extract({"traceparent": CALLER}))
+    try:
+        agent = Agent(ScriptedModel(["Hi."]), tracing=telemetry.tracing())
+        result = agent.run_sync("Hi")
+    finally:
+        context.detach(token)
+    span = telemetry.named("invoke_agent agent")
+    assert trace.format_trace_id(span.context.trace_id) == CALLER.split("-")[1]
+    assert trace.format_span_id(span.parent.span_id) == CALLER.split("-")[2]
+    assert result.episode.metadata["trace_id"] == CALLER.split("-")[1]
+
+
+async def test_a_streamed_run_has_the_same_tree(telemetry, inside) -> None:
+    """Streaming changes neither parents nor what is active where events are read."""
+    model = ScriptedModel([calls("in_task"), "All done."])
+    agent = Agent(model, tools=inside, tracing=telemetry.tracing())
+    async for _ in agent.stream("Go."):
+        assert not trace.get_current_span().get_span_context().is_valid
+    assert telemetry.tree() == [
+        "invoke_agent agent",
+        "  chat scripted",
+        "  execute_tool in_task",
+        "    work of in_task",
+        "  chat scripted",
+    ]
+
+
+async def test_a_cancelled_run_ends_its_spans(telemetry) -> None:
+    """Ctrl-C or a timeout around a run leaves no span open."""
+
+    @tool
+    async def hang() -> None:
+        """Never return."""
+        await asyncio.sleep(3600)
+
+    agent = Agent(ScriptedModel([calls("hang")]), tools=[hang], tracing=telemetry.tracing())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(agent.run("Go."), timeout=0.05)
+    kinds = {span.name: span.attributes.get("error.type") for span in telemetry.spans}
+    assert kinds == {
+        "invoke_agent agent": "CancelledError",
+        "chat scripted": None,
+        "execute_tool hang": "CancelledError",
+    }
+
+
+def test_without_an_sdk_nothing_happens() -> None:
+    """The API alone gives spans that do nothing, and episodes have no ids of a trace."""
+    result = Agent(ScriptedModel(["Hi."]), tracing=Tracing()).run_sync("Hi")
+    assert result.output == "Hi."
+    assert "trace_id" not in result.episode.metadata
+
+
+class Speaking(ScriptedModel):
+    """A model that streams word by word, with a span of its own at each."""
+
+    def __init__(self, tracer: trace.Tracer) -> None:
+        super().__init__(["One two three."])
+        self._tracer = tracer
+
+    async def stream(self, request: ModelRequest):
+        for word in ("One ", "two ", "three."):
+            with self._tracer.start_as_current_span("network"):
+                await asyncio.sleep(0)
+            yield TextDelta(text=word)
+        yield await self.complete(request)
+
+
+@pytest.mark.parametrize("leave_at", ["first text", "first turn"])
+async def test_leaving_a_stream_ends_its_spans(telemetry, inside, leave_at) -> None:
+    """The run that is given up has ended spans, a status, and an episode that says where."""
+
+    class Slow(Speaking):
+        async def stream(self, request: ModelRequest):
+            async for event in super().stream(request):
+                yield event
+                await asyncio.sleep(0.01)
+
+    model = Slow(telemetry.provider.get_tracer("tests"))
+    model._answers = [calls("in_task"), "Later."]
+    agent = Agent(model, tools=inside, store="memory:", tracing=telemetry.tracing())
+    events = agent.stream("Go.")
+    wanted = TextDelta if leave_at == "first text" else TurnFinished
+    async for event in events:
+        if isinstance(event, wanted):
+            break
+    await events.aclose()
+    span = telemetry.named("invoke_agent agent")
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes["error.type"] == "CancelledError"
+    (episode,) = agent.store.select()
+    assert episode.stop_reason == "cancelled"
+    assert episode.metadata["span_id"] == trace.format_span_id(span.context.span_id)
+    assert {s.name for s in telemetry.spans} >= {"invoke_agent agent", "chat scripted"}

@@ -145,12 +145,3 @@ def test_a_database_of_another_encoding_is_refused(own_store_url: str, raw: Raw)
     with pytest.raises(StoreError, match=r"LATIN1.*createdb --encoding=UTF8"):
         open_store(own_store_url.replace("/postgres?", "/latin?"))
     connection.execute("DROP DATABASE latin")
-
-
-@pytest.fixture
-def own_server_nobody(own_store_url: str, raw: Raw) -> str:
-    """The store's URL for a role that may only connect."""
-    connection = raw(own_store_url)
-    connection.execute("DROP ROLE IF EXISTS visitor")
-    connection.execute("CREATE ROLE visitor LOGIN PASSWORD 'v'")
-    return as_user(own_store_url, "visitor", "v")

@@ -355,11 +355,6 @@ def test_an_empty_replica_begins_no_library(start_server):
         open_store(replica.url)
 
 
-def _reload(url, raw):
-    client, _ = raw(f"{url}?timeout=60")
-    client.execute_command("DEBUG", "RELOAD")
-
-
 def test_a_user_with_few_rights_is_refused_before_the_first_write(start_server, raw):
     """Whichever command of a script is forbidden, a commit leaves nothing half done."""
     server = start_server()

@@ -122,22 +122,6 @@ def test_however_far_behind_the_result_is_the_same(library_url, open_redis, coun
     assert list(after.tools)[-1] == "gone"
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sets(st.sampled_from("abcdef\0"), max_size=3),
-        st.sets(st.sampled_from("abcdef\0"), max_size=2),
-        st.integers(0, 3),
-        st.booleans(),
-    ),
-    max_size=12,
-)
-
-
-def memory_version(store):
-    """Where a store stands."""
-    return store.load().version
-
-
 @pytest.mark.parametrize("key", ["definitions", "versions", "tools"])
 def test_what_is_damaged_is_not_loaded(library_url, open_redis, raw, key):
     """A definition, a version or a tool that is gone or no JSON is an error that names it."""
