@@ -20,6 +20,7 @@ from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.observers import ShadowRunner, judged
 from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposers.optimizer import texts_of, with_texts
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import review_of
 from agentkit.evolution.validation.semantic_judge import CRITERIA, ModelSemanticJudge
@@ -316,6 +317,14 @@ async def test_evaluation_can_be_given_the_instructions_of_a_library():
     assert episode.metadata["instructions_digest"] == library[NAME].definition.digest
     with pytest.raises(UsageError, match="has no 'instructions/garage'"):
         await evaluate(one, model=model, store=answers, run="s", settings=settings)
+
+
+def test_gepa_searches_for_one_text():
+    """Its components are those that instructions have."""
+    [own] = SAID.tools
+    assert texts_of(own.definition) == {"summary": OLD}
+    better = with_texts(own.definition, {"summary": NEW})
+    assert better.text == NEW
 
 
 def test_instructions_are_no_tool():
