@@ -131,7 +131,8 @@ def resolve(name: str) -> LocalModel:
         name: What follows ``local:``: the model, perhaps with options behind a question mark, an
             adapter and its scale, or that calls are written without a grammar:
             ``smollm2-135m?adapter=shop.gguf&scale=0.5``, ``smollm2-135m?adapter=calls``,
-            ``smollm2-135m?constrained=no``. In the adapter's path ``%``, ``&`` and ``?`` are written ``%25``, ``%26`` and ``%3F``.
+            ``smollm2-135m?constrained=no``. In the adapter's path ``%``, ``&`` and ``?`` are
+            written ``%25``, ``%26`` and ``%3F``.
 
     Raises:
         ModelNotFoundError: The weights are not installed, there is no such file, or the adapter is
