@@ -10,29 +10,10 @@ import networkx as nx
 import pytest
 
 ORDER = (
-    "errors",
-    "reading",
-    "fetch",
-    "media",
-    "messages",
-    "tools",
-    "composites",
-    "episodes",
-    "library",
-    "models",
-    "metrics",
-    "retrieval",
-    "diagnosis",
-    "tracing",
-    "agent",
-    "evolution",
-    "evaluation",
-    "interop",
-    "server",
-    "testing",
-    "cli",
-    "__main__",
-)
+    "errors", "reading", "fetch", "media", "messages", "tools", "composites", "episodes",
+    "library", "models", "metrics", "retrieval", "diagnosis", "tracing", "agent", "evolution",
+    "evaluation", "interop", "server", "testing", "cli", "__main__",
+)  # fmt: skip
 """A layer may import itself and those before it."""
 
 LEAVES = {"_loop_bound", "_proxies", "_version", "_waiting"}

@@ -278,15 +278,10 @@ LOADING = frozenset(
 REFLECTING = frozenset({"getattr", "setattr", "delattr", "attrgetter", "methodcaller"})
 DUNDERS = frozenset(
     {
-        "__class__",
-        "__bases__",
-        "__subclasses__",
-        "__globals__",
-        "__builtins__",
-        "__code__",
+        "__class__", "__bases__", "__subclasses__", "__globals__", "__builtins__", "__code__",
         "__mro__",
     }
-)
+)  # fmt: skip
 
 ALLOWED = {
     f"{PACKAGE}.language": {"getattr"},  # the fields of our own nodes

