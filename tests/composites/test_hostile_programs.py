@@ -138,13 +138,10 @@ def composite_of(function: Callable[..., Any], text: str, **limits: Any) -> Comp
 
 
 @pytest.mark.parametrize(
-    "error",
-    [StopIteration(1), RecursionError(), MemoryError(), KeyError("x")],
-    ids=repr,
+    "error", [StopIteration(1), RecursionError(), MemoryError(), KeyError("x")], ids=repr
 )
 @pytest.mark.parametrize(
-    "expression",
-    ["[child(i) for i in x]", "list(child(i) for i in x)", "any(child(i) for i in x)"],
+    "expression", ["[child(i) for i in x]", "list(child(i) for i in x)", "any(child(i) for i in x)"]
 )
 def test_what_a_child_raises_is_its_failure(error: BaseException, expression: str) -> None:
     """No exception of a child passes for one of the program, or for the end of a generator."""

@@ -189,10 +189,7 @@ GOOD = {
         {**GOOD, "shards": {"r": {"updates": 1}}},
         {**GOOD, "shards": {"r": {**GOOD["shards"]["r"], "landmark": float("nan")}}},
         {**GOOD, "shards": {"r": {**GOOD["shards"]["r"], "cells": [["pass", "book"]]}}},
-        {
-            **GOOD,
-            "shards": {"r": {**GOOD["shards"]["r"], "cells": [["odd", "", "", 0, 1, 1, []]]}},
-        },
+        {**GOOD, "shards": {"r": {**GOOD["shards"]["r"], "cells": [["odd", "", "", 0, 1, 1, []]]}}},
         {
             **GOOD,
             "shards": {

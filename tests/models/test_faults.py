@@ -309,11 +309,7 @@ def test_errors_of_the_http_library_and_of_json(sdk) -> None:
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
 
-@given(
-    st.integers(1, 2000),
-    st.floats(0, 1, exclude_max=True),
-    st.floats(0, 1),
-)
+@given(st.integers(1, 2000), st.floats(0, 1, exclude_max=True), st.floats(0, 1))
 def test_backoff_is_bounded(failures: int, draw: float, jitter: float) -> None:
     """No wait is longer than the cap, or shorter than what jitter leaves of it."""
     policy = RetryPolicy(jitter=jitter, random=lambda: draw)

@@ -87,9 +87,7 @@ def point_at(monkeypatch: pytest.MonkeyPatch, server: ProviderServer, key: str |
 
 @pytest.fixture
 def open_adapter(
-    monkeypatch: pytest.MonkeyPatch,
-    waits: list[float],
-    need: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch, waits: list[float], need: Callable[[str], None]
 ) -> Opener:
     """Opens an adapter at a server; skips where its package is not installed."""
 

@@ -443,9 +443,7 @@ def test_clients_of_the_responses_api_are_served_too(bot, shop):
     photo = {"type": "input_image", "image_url": f"data:image/png;base64,{bot.PHOTO}"}
     content = [{"type": "input_text", "text": "A17 is broken"}, photo]
     broken = client.responses.create(
-        model="support",
-        input=[{"role": "user", "content": content}],
-        previous_response_id=first.id,
+        model="support", input=[{"role": "user", "content": content}], previous_response_id=first.id
     )
     assert broken.output_text == "the damage of A17 is reported, with a photo of 69 bytes"
     client.responses.create(

@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit_bench.python_tests import (
-    CodeLimits,
-    PythonTests,
-    PythonTestsVerifier,
-)
+from agentkit_bench.python_tests import CodeLimits, PythonTests, PythonTestsVerifier
 
 PROMPT = '''import math
 

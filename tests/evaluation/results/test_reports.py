@@ -15,9 +15,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.results import compare, report_html, report_markdown, summarise
 from agentkit.evaluation.results.report import holm
 from agentkit.evaluation.results.tables import notes
-from agentkit.evaluation.results.texts import (
-    shown,
-)
+from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 

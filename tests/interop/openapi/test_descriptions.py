@@ -390,10 +390,7 @@ def test_a_server_that_can_not_be_is_refused(make, options, why):
 
 @pytest.mark.parametrize(
     ("said", "url"),
-    [
-        ({"servers": [{"url": "/v3"}]}, "https://a.example.com/v3"),
-        ({}, "https://a.example.com"),
-    ],
+    [({"servers": [{"url": "/v3"}]}, "https://a.example.com/v3"), ({}, "https://a.example.com")],
 )
 def test_relative_servers_start_from_the_documents_url(make, said, url):
     """A relative server, or none as FastAPI writes it, needs the document's URL or the caller's."""

@@ -18,11 +18,7 @@ from jsonschema import Draft202012Validator
 from agentkit import Agent, ToolDefinition
 from agentkit.errors import ModelRetry, ToolFailed, UsageError
 from agentkit.interop.openapi import CallPolicy, Env, openapi_tools
-from agentkit.interop.openapi.public_addresses import (
-    NotPublicError,
-    is_public,
-    public_transport,
-)
+from agentkit.interop.openapi.public_addresses import NotPublicError, is_public, public_transport
 from agentkit.interop.openapi.requests import Secrets
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -243,9 +239,7 @@ def test_recursion_stays_a_reference(make):
     media = {"application/json": {"schema": {"$ref": "#/components/schemas/Node"}}}
     (tool,) = openapi_tools(
         make.operation(
-            "post",
-            requestBody={"required": True, "content": media},
-            components={"schemas": CYCLIC},
+            "post", requestBody={"required": True, "content": media}, components={"schemas": CYCLIC}
         )
     )
     signature = tool.definition.signature
@@ -493,8 +487,7 @@ async def test_a_server_does_not_choose_the_codec(ask, answers, charset):
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    ['a="' + ";" * 98_000, 'a="' + '\\";' * 33_000, " " * 98_000, "charset=" * 12_000],
+    "parameters", ['a="' + ";" * 98_000, 'a="' + '\\";' * 33_000, " " * 98_000, "charset=" * 12_000]
 )
 async def test_a_long_content_type_is_read_in_linear_time(ask, answers, parameters):
     """Python's own parser of that header would hold up the event loop for seconds."""

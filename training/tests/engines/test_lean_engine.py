@@ -247,11 +247,7 @@ def test_the_report_tells_of_entropy_and_divergence(policy):
     """A random policy's entropy is near that of even chances; a reference apart from it counts."""
     rows = training_rows(Recorded(policy).found)
     report = update(
-        policy,
-        rows,
-        adam(policy),
-        Objective(kl_coefficient=0.1),
-        reference=tiny_policy(seed=1),
+        policy, rows, adam(policy), Objective(kl_coefficient=0.1), reference=tiny_policy(seed=1)
     )
     assert report.entropy == pytest.approx(math.log(len(policy.tokenizer)), abs=0.3)
     assert report.divergence > 0

@@ -29,12 +29,7 @@ from agentkit_training.tasks.hidden_constraints.family import (
     oracle_rules,
     tool_of,
 )
-from agentkit_training.tasks.hidden_constraints.tools import (
-    LOOKUPS,
-    TOOLS,
-    WORLDS,
-    looked_up,
-)
+from agentkit_training.tasks.hidden_constraints.tools import LOOKUPS, TOOLS, WORLDS, looked_up
 from agentkit_training.tasks.splits import leakage
 
 EVERY = {world: hidden_constraints(world, kinds=ALL_KINDS) for world in WORLDS}
