@@ -1,7 +1,5 @@
 """``agentkit.toml``, ``agentkit init`` and ``agentkit check``."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

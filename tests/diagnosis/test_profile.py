@@ -1,7 +1,5 @@
 """Counts by tool, parameter and position, which fade, and are kept."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 

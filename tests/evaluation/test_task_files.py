@@ -1,7 +1,5 @@
 """Tasks in files: what is read, what is left out and why, and what is written."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tempfile

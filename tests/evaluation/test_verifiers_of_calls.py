@@ -1,7 +1,5 @@
 """Verifiers of calls, and those without a reference of their own."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 

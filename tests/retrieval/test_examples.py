@@ -1,7 +1,5 @@
 """Examples rank tools, and cards show them within a budget."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from types import MappingProxyType

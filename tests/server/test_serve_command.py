@@ -1,7 +1,5 @@
 """``agentkit serve`` as a user starts it, with rounds beside it, and the support bot of the examples."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import os

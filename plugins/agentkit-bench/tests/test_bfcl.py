@@ -1,7 +1,5 @@
 """BFCL: its files, and values that are source text."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Data that flows between calls as between the gold ones (NESTFUL)."""
 
-from __future__ import annotations
-
 import random
 from functools import reduce
 

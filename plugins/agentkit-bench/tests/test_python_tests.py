@@ -1,7 +1,5 @@
 """Python code in answers, run with its tests in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Opening local models, and adapters beside them."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

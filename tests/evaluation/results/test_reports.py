@@ -1,7 +1,5 @@
 """Reports of runs and comparisons: numbers, tables and pages."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

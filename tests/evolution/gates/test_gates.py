@@ -1,7 +1,5 @@
 """The gates: pass, wait or fail, by the numbers alone; the scores that episodes give them, and the statistics."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

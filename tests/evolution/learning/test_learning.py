@@ -1,7 +1,5 @@
 """Learning from use: what becomes a worked example, how it is written, and whose words are left out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
 

@@ -1,7 +1,5 @@
 """The life of a proposal: who says yes and no, what brings it on, and what ends it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

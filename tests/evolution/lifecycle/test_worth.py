@@ -1,7 +1,5 @@
 """What promoted changes are worth on later traffic, and which are proposed for removal."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from dataclasses import replace

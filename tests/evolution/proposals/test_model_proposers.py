@@ -1,7 +1,5 @@
 """Models as proposers: the blocks of their answers, both streams, composites and GEPA."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 

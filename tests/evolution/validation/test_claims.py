@@ -1,7 +1,5 @@
 """Claims, limits in words, copied texts, names of tools, and input that is broken or hostile."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from itertools import pairwise

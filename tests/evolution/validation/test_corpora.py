@@ -1,7 +1,5 @@
 """Attacks and honest rewrites, each code with its examples, and what a report says."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """API descriptions: documents as they are read, and what becomes of their operations."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """Calls of an API: what is sent, with which credentials, and what comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import gzip

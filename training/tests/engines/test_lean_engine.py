@@ -1,7 +1,5 @@
 """The lean engine learns, resumes from where it was saved, and counts what had something to teach."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import math

@@ -1,7 +1,5 @@
 """ToolDNA's metrics and rewards: the paper's cases, its gates, and what must always hold."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

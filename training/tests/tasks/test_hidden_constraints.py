@@ -1,7 +1,5 @@
 """Hidden constraints: what the executor demands, how the runtime judges it, and parts that share nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks from a configuration: split without leakage, and told where no policy can pass them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Multi-turn tasks of BFCL: how they are read, the worlds that they run in, and verdicts."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
