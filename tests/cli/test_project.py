@@ -182,7 +182,6 @@ def bill(net: float, rate: float, rebate: float) -> float:
     return sub(gross_total(net, rate), rebate)
 """,
 )
-CODE = "agentkit.testing.primitives:PRIMITIVES"
 
 
 @pytest.fixture

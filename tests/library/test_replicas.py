@@ -91,23 +91,6 @@ def replicate() -> Iterator[Callable[..., Replica]]:
         replica.stop()
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        """Seconds."""
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    """A clock that stands until the test moves it."""
-    return Clock()
-
-
 AT = "2026-11-21T10:00:00+00:00"
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given, strategies as st
 from support.model_server import FaultyServer
-from support.server_steps import ErrorStatus, HalfStream, RawReply, RawStream
+from support.server_steps import ErrorStatus, RawReply, RawStream
 
 from agentkit.errors import (
     ModelConnectionError,
@@ -95,14 +95,6 @@ async def test_proxy_of_the_environment(question, transport, monkeypatch) -> Non
                 texts.append((await model.complete(question)).message.text)
         assert texts == ["through the proxy", "direct"]
         assert proxy.requests[0].path.startswith("http://localhost:")
-
-
-async def test_stream_that_ends_before_any_text_is_retried(open_model, question, waits) -> None:
-    """As long as nothing was shown, a stream may start again."""
-    with FaultyServer([HalfStream(events=1), "well"]) as server:
-        async with open_model(server) as model:
-            assert await ask(model, question, streamed=True) == "well"
-    assert len(waits) == 1
 
 
 async def test_error_in_the_middle_of_a_stream(open_model, question) -> None:

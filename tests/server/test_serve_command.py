@@ -156,7 +156,8 @@ def who(ctx: RunContext[str]) -> str:
     assert listed == ["add", "who"]
     assert asked.content[0].text == "ServerRequestContext"
     assert called.content[0].text == "3"
-    assert store.exists()
+    with closing(open_store(f"sqlite:///{store}")) as kept:
+        assert {one.results[0].value for one in kept.select()} == {3, "ServerRequestContext"}
 
 
 BANK = '''

@@ -157,14 +157,6 @@ def test_unknown_names_list_the_known_ones():
             function("smollm3")
 
 
-def test_the_cache_can_be_moved(tiny, tmp_path, monkeypatch):
-    """AGENTKIT_CACHE decides where weights are kept."""
-    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "elsewhere"))
-    weights.install("tiny", known={"tiny": tiny})
-    found = weights.path("tiny", known={"tiny": tiny})
-    assert found == tmp_path / "elsewhere" / "models" / tiny.filename
-
-
 def test_the_command_line_finds_the_weights():
     """The module is registered where ``agentkit models`` looks."""
     (entry,) = entry_points(group="agentkit.weights", name="local")

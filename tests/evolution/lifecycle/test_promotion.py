@@ -24,11 +24,6 @@ from agentkit.tools.definition import Description, Specification
 # --- What proposers suggest is taken in, whatever it is: as validated, waiting or rejected -------
 
 
-def codes(record):
-    """The codes of the failed checks."""
-    return [check.code for check in record.failed]
-
-
 def test_a_proposal_that_passes_is_validated(manager, store, propose):
     """The record holds the proposal as it was made; the library is as it was."""
     proposal = propose(manager)

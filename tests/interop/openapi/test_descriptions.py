@@ -245,30 +245,6 @@ def test_parameters_of_the_path_are_merged(make):
     assert definition.signature.parameters["additionalProperties"] is False
 
 
-def test_an_object_body_becomes_arguments(make):
-    """A model fills flat arguments best, so the properties of a body stand beside parameters."""
-    schema = {"$ref": "#/components/schemas/New"}
-    new = {
-        "type": "object",
-        "required": ["name"],
-        "properties": {"name": {"type": "string"}, "id": {"type": "integer"}},
-    }
-    found = openapi_tools(
-        make.operation(
-            "post",
-            "/x/{id}",
-            parameters=[make.parameter("id", "path")],
-            requestBody={"required": True, "content": {"application/json": {"schema": schema}}},
-            components={"schemas": {"New": new}},
-        )
-    )
-    definition = only(found)
-    assert list(definition.signature.properties) == ["id", "name", "body_id"]
-    assert definition.signature.required == ("id", "name")
-    (note,) = found.report.operations[0].notes
-    assert note == "the body parameter 'id' is the argument 'body_id'"
-
-
 @pytest.mark.parametrize(
     "schema",
     [

@@ -95,6 +95,10 @@ async def test_a_flat_body_is_put_together_again(api, make, body_of, version):
     assert seen["path"] == "/v1/x/1"
     assert body_of(seen) == {"id": 2, "from": "é", "x-y": "z"}
     assert body_of(await api.call(given, id="1")) == {}  # a required body is sent when empty
+    found = api.tools(given)
+    assert found["it"].definition.signature.required == ("id",)
+    note = "the body parameter 'id' is the argument 'body_id'"
+    assert note in found.report.operations[0].notes
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), "x" * 100_000])
