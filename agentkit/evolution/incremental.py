@@ -29,6 +29,7 @@ from agentkit.episodes.labels import (
     with_late_verdicts,
 )
 from agentkit.episodes.replacing import replaced
+from agentkit.evolution.proposal import lasting_digest
 from agentkit.evolution.proposers.observed import OF_THE_TOOL
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter
@@ -75,7 +76,7 @@ class RoundCursor:
 
     Attributes:
         newest: The id of the newest record that was read, by place.
-        tools: The digests of the definitions that were looked at.
+        tools: The digests of the definitions that were looked at, without their worked calls.
         troubled: Tools that refused a call, or whose calls a verdict called wrong.
         offered: The other names that tools were offered under, by tool.
         late: Verdicts that were kept beside their episodes: the ids of the records, each with that
@@ -158,7 +159,7 @@ class _Reading:
     ) -> None:
         self._places = places
         self._library = library
-        self._digests = {one.name: one.digest[:16] for one in library.definitions}
+        self._digests = {one.name: lasting_digest(one)[:16] for one in library.definitions}
         self._newest = {} if cursor is None else dict(cursor.newest)
         self._troubled = set[str]() if cursor is None else set(cursor.troubled)
         self._late = {} if cursor is None else dict(cursor.late)

@@ -19,6 +19,7 @@ from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import Takes
 
 # --- ``Proposal``: one change of one tool that somebody suggests, before anybody believes it -----
 
@@ -69,7 +70,8 @@ class Proposal:
 
     Attributes:
         proposal_id: Recognises a retry. Made of the content when not given, so that the same change
-            suggested twice by the same proposer is one proposal.
+            suggested twice by the same proposer is one proposal, whatever worked calls the tool
+            learned between them and however many calls show it by now.
         stream: Where it comes from.
         author: Who suggests it.
         base: Digest of the revision that it changes; empty for a tool that is new.
@@ -108,8 +110,14 @@ class Proposal:
         Without a base the tool is new: a composite, or a tool of another library that a person
         imports (``is_arrival``).
         """
-        before = "" if base is None else base.digest
-        content = [stream, author.name, before, candidate.name, candidate.digest]
+        before, origins = "" if base is None else base.digest, tuple(dict.fromkeys(origins))
+        if base is not None and base.examples == candidate.examples:
+            ends = lasting_digest(base), lasting_digest(candidate)
+        else:
+            ends = before, candidate.digest
+        content = [stream, author.name, ends[0], candidate.name, ends[1]]
+        if any(isinstance(rule, Takes) for rule in candidate.specification.rules):
+            content += sorted({f"{one.kind} {one.is_used} {one.text}" for one in origins})
         return cls(
             proposal_id=proposal_id or f"{stream}-{digest(content)[:20]}",
             stream=stream,
@@ -119,7 +127,7 @@ class Proposal:
             reason=reason,
             evidence=tuple(evidence),
             created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            origins=tuple(dict.fromkeys(origins)),
+            origins=origins,
         )
 
     @property
@@ -175,6 +183,19 @@ class Proposal:
             created_at=record["created_at"],
             origins=tuple(map(TextOrigin.from_json, record.get("origins", ()))),
         )
+
+
+def lasting_digest(definition: ToolDefinition) -> str:
+    """The digest of a tool without its worked calls, and without counts of calls in its rules.
+
+    These grow with every round, and no proposal is another one for it.
+    """
+    rules = definition.specification.rules
+    if definition.examples or any(isinstance(rule, Takes) for rule in rules):
+        counted = (replace(one, calls=0) if isinstance(one, Takes) else one for one in rules)
+        specification = replace(definition.specification, rules=tuple(counted))
+        definition = replace(definition, examples=(), specification=specification)
+    return definition.digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

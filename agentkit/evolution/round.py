@@ -240,13 +240,16 @@ async def evolve(
     served = [one for one in seen if PROBE_OF not in one.metadata]
     profile.observe_all(served)
     fresh = None if reading is None else reading.fresh
+    learned = None
+    if learning:  # first, so that proposals begin where it ends
+        learned = manager.learn(_with_begun(fresh, served), passed=_has_passed_by_verifier)
     counted = profile
     if fresh is not None:
         counted = FailureProfile(half_life_days=None)
         counted.observe_all(_among(fresh, served))
     passed_over: list[PassedOver] = [*_unknown_tools(_among(fresh, seen), before)]
     observations = Observations(
-        library=before,
+        library=manager.library,
         episodes=seen,
         profile=profile,
         tools=tuple(tools),
@@ -259,9 +262,6 @@ async def evolve(
     judge, begun = manager.change_judge, manager.ledger.sequence
     usage, seconds = _spent(judge)
     runs = [await _asked(manager, proposer, observations, silent) for proposer in proposers]
-    learned = None
-    if learning:
-        learned = manager.learn(_with_begun(fresh, served), passed=_has_passed_by_verifier)
     if mining is not None:
         recent = None if reading is None else reading.recent
         await submit_mined(manager, _among(recent, served), mining)

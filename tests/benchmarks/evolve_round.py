@@ -1,6 +1,6 @@
 """What a round of ``agentkit evolve`` over 1,000 episodes costs, without a model (docs/evolution.md).
 
-    python tests/benchmarks/evolve_round.py [--episodes N] [--stored N] [--tools N]
+    python tests/benchmarks/evolve_round.py [--episodes N] [--stored N] [--tools N] [--earlier N]
 
 A shop with twelve tools is lived: some calls are refused, some conversations look up and then act
 on what they found. The round reads the store, learns from refusals, mines composites and examples,
@@ -93,8 +93,11 @@ def lived(number: int, kinds: int) -> Episode:
     )
 
 
-def measured(fresh: int, stored: int, kinds: int) -> dict[str, object]:
-    """Live the episodes, and make a round over the last ones in a process of its own."""
+def measured(fresh: int, stored: int, kinds: int, earlier: int = 0) -> dict[str, object]:
+    """Live the episodes, and make a round over the last ones in a process of its own.
+
+    Rounds over as many before it teach some tools examples, so that their definitions change.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "library.db"
         url = f"sqlite:///{path}"
@@ -109,6 +112,10 @@ def measured(fresh: int, stored: int, kinds: int) -> dict[str, object]:
             live(store, range(1, stored), kinds)
             if stored:
                 pass_over(path.with_name("library.db.evolved"), url, stored, kinds)
+            for _ in range(earlier):
+                live(store, range(stored, stored + fresh), kinds)
+                subprocess.run(command, check=True, capture_output=True)
+                stored += fresh
             live(store, range(stored, stored + fresh), kinds)
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run(command, check=True)
@@ -146,5 +153,8 @@ if __name__ == "__main__":
     parser.add_argument("--episodes", type=int, default=1_000)
     parser.add_argument("--stored", type=int, default=0)
     parser.add_argument("--tools", type=int, default=2 * KINDS)
+    parser.add_argument("--earlier", type=int, default=0, help="rounds before the measured one")
     options = parser.parse_args()
-    report([measured(options.episodes, options.stored, options.tools // 2)], options)
+    report(
+        [measured(options.episodes, options.stored, options.tools // 2, options.earlier)], options
+    )

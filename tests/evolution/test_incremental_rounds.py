@@ -177,7 +177,7 @@ def both(manager, store, cursor):
     return found, full, reading.cursor
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 @given(
     batches=st.lists(st.lists(HAPPENS | LATER, min_size=4, max_size=12), min_size=2, max_size=3),
     bounds=st.sampled_from([(2_000, 2_000), (3, 5)]),
@@ -267,6 +267,25 @@ def test_only_the_tools_with_news_are_read_again(monkeypatch):
     }
     assert (report.looked_at.episodes, report.looked_at.earlier) == (2, 4)
     assert [one for _, _, one in found if "2 failed calls" in one]
+
+
+def test_a_change_is_one_proposal_whatever_its_tool_learned_meanwhile(monkeypatch):
+    """Examples move the tool and more calls show the parameter; neither brings a second proposal."""
+    monkeypatch.setattr(incremental, "MOST_RECENT", 1)
+    store = open_store("memory:")
+    manager = ToolManager(store)
+    manager.register(TOOLS)
+    keep(store, 0, [("refused", "loan", 30), ("refused", "loan", 31), *[("asked", "book")] * 2])
+    found, first, _ = round_of(manager, store)
+    assert sorted(one.tool_name for one in manager.ledger.proposals.values()) == ["book", "loan"]
+    keep(store, 4, [("given", "loan"), ("asked", "book"), ("taken", "loan", 36)])
+    _, second, report = round_of(manager, store, first.cursor)
+    assert set(report.learned.added) == {"loan"}
+    keep(store, 7, [("open",)])
+    again, third, _ = round_of(manager, store, second.cursor)
+    assert (set(second.by_tool), set(third.by_tool)) == ({"loan", "book"}, {"rate"})
+    anew, _, _ = round_of(manager, store)
+    assert found == again == anew
 
 
 def test_a_cursor_that_the_store_does_not_know_reads_everything():

@@ -28,6 +28,7 @@ from agentkit.evolution.proposers.observed import (
     is_sound,
 )
 from agentkit.evolution.proposers.origins import gave_name
+from agentkit.evolution.trajectories import parts_of
 from agentkit.evolution.validation.approvals import speaks_as
 from agentkit.evolution.validation.report import OriginKind, TextOrigin
 from agentkit.evolution.validation.texts import folded, pattern, stands_in, words
@@ -48,7 +49,7 @@ _PLACES = frozenset({"body", "query", "path", "params", "args", "arguments", "in
 _TYPES = {
     **dict.fromkeys(("string", "str", "text"), "string"),
     **dict.fromkeys(("integer", "int", "whole number"), "integer"),
-    **dict.fromkeys(("number", "float", "numeric"), "number"),
+    **dict.fromkeys(("number", "float", "numeric", "real number"), "number"),
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list"), "array"),
     **dict.fromkeys(("object", "dict", "dictionary"), "object"),
@@ -204,9 +205,21 @@ def _note_refusal(call: ObservedCall, found: dict[str, _Shown]) -> None:
         found[name].missing.append(call)
     for name in said.unexpected.keys() & given.keys():
         found[name].unexpected.append(call)
-    for name in said.types.keys() & given.keys():
-        if not is_of_type(given[name], said.types[name]):
-            found[name].typed.append((call, said.types[name]))
+    types = {**_types_of_values(call.refusal.rule, given), **said.types}
+    for name in types.keys() & given.keys():
+        if not is_of_type(given[name], types[name]):
+            found[name].typed.append((call, types[name]))
+
+
+def _types_of_values(text: str, given: JsonObject) -> dict[str, str]:
+    """The type that an error wants of the only value that has the type that it complains of."""
+    said = _says("unnamed type").search(text[:LONGEST_TEXT])
+    if said is None:
+        return {}
+    wrong = said["given"] or said["other"]
+    meant = [steps for steps, value in parts_of(given) if type(value).__name__ == wrong]
+    is_clear = len(meant) == 1 and len(meant[0]) == 1
+    return {str(meant[0][0]): _TYPES[said["type"] or "integer"]} if is_clear else {}
 
 
 def is_of_type(value: Any, wanted: str) -> bool:
@@ -283,9 +296,9 @@ def _lesson(
 ) -> RuleSuggestion | None:
     definition, knobs = seen.definition, seen.knobs
     is_declared = name in definition.signature.properties
-    asked = is_enough(shown.missing, knobs)
+    asked = bool(shown.missing) and is_enough([*shown.missing, *shown.given], knobs)
     is_shown = asked or is_enough([one for one, _ in shown.typed], knobs)
-    is_shown = is_shown or (is_strict and is_enough(shown.given, knobs))
+    is_shown = is_shown or (is_strict and is_enough(shown.support, knobs))
     if shown.unexpected and (shown.support or had):
         return _refused_now(name, shown, seen, had)
     if not (is_shown or had or is_declared):
@@ -361,11 +374,8 @@ def _types(name: str, shown: _Shown, seen: ToolEvidence, had: Takes | None) -> t
         why = f"refusals want the type {wanted}; the tool took {count} with another"
         _note(seen, name, "contradicts_accepted", why, shown)
     known = set(had.types) if had else set()
-    return (
-        _together(known | taken)
-        if is_enough(shown.given, seen.knobs)
-        else (had.types if had else ())
-    )
+    is_attested = had is not None or is_enough(shown.support, seen.knobs)
+    return _together(known | taken) if taken and is_attested else tuple(sorted(known))
 
 
 def _taken(name: str, shown: _Shown, seen: ToolEvidence, had: Takes | None) -> set[str]:
@@ -381,15 +391,20 @@ def _taken(name: str, shown: _Shown, seen: ToolEvidence, had: Takes | None) -> s
 
 
 def _refuses_fractions(name: str, shown: _Shown, seen: ToolEvidence) -> bool:
-    """Whether a fraction was refused in a call that is taken with a whole number in its place."""
+    """Whether a fraction was refused that is taken as a whole number.
 
-    def others(call: ObservedCall) -> JsonObject:
-        return {other: value for other, value in call.arguments.items() if other != name}
+    The refusal says so, or all else in the call is as in one that was taken.
+    """
+
+    def others(call: ObservedCall) -> dict[str, tuple[Any, str]]:
+        named = call.arguments.items()
+        return {other: (value, type_name(value)) for other, value in named if other != name}
 
     whole = [others(call) for call in shown.given if type(call.arguments[name]) is int]
-    return any(
-        type(call.arguments.get(name)) is float and others(call) in whole
-        for call in seen.record.refused
+    fractions = [c for c in seen.record.refused if type(c.arguments.get(name)) is float]
+    said = [call for call, wanted in shown.typed if wanted == "integer"]
+    return bool(whole) and any(
+        any(call is one for one in said) or others(call) in whole for call in fractions
     )
 
 

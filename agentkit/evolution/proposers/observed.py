@@ -152,7 +152,30 @@ def _verified(episode: Episode, records: Mapping[str, ToolRecord]) -> Mapping[st
 
 
 def _is_accepted(step: Step) -> bool:
-    return step.result is not None and step.result.status == "ok" and step.failure is None
+    is_ok = step.result is not None and step.result.status == "ok" and step.failure is None
+    return is_ok and not (step.result and is_error_as_data(step.result.value))
+
+
+_WORDS_OF_ERRORS = frozenset({"error", "errors", "message", "detail", "code", "status", "success"})
+
+
+def is_error_as_data(value: Any) -> bool:
+    """Whether a result is an error that was returned as data: that shows no call as accepted.
+
+    Known are problem details (RFC 9457), and objects that hold an error and nothing else.
+
+    Example:
+        >>> is_error_as_data({"title": "Not Found", "status": 404})
+        True
+        >>> is_error_as_data({"error": "no such city"}), is_error_as_data({"error": 0.1, "fit": 2})
+        (True, False)
+    """
+    if not isinstance(value, Mapping):
+        return False
+    status = value.get("status")
+    is_problem = type(status) is int and 400 <= status < 600 and "title" in value
+    said = value.get("error") or value.get("errors")
+    return is_problem or (bool(said) and value.keys() <= _WORDS_OF_ERRORS)
 
 
 def _observed(

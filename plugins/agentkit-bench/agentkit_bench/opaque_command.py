@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from agentkit.cli.output import Column, LineProgress, print_json, print_table, r
 from agentkit.cli.stores import opened
 from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings, episodes_of_run, evaluate
-from agentkit.evaluation.settings import EvaluationLabels, EvaluationProgress
+from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.library import EpisodeStore, Library
 from agentkit.metrics import Interval, Observation, bootstrap_interval
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
@@ -157,29 +157,28 @@ class Comparison:
     ) -> Mapping[str, Answer]:
         answers = {}
         for half, one in learned.items():
-            run = f"opaque/{half}/{one.library.digest[:12]}/{model.name}"  # alike, asked once
-            await evaluate(
-                data.benchmark(half),
-                model=model,
-                store=self._store,
-                run=run,
-                library=one.library,
-                settings=EvaluationSettings(settings=_ANSWER),
-                concurrency=1,
-                listen=_told(
-                    LineProgress(f"Asking with {row.library}, {row.opacity}, half {half + 1}")
-                ),
-            )
-            for episode in episodes_of_run(self._store, run):
-                labels, verdict = EvaluationLabels.of(episode), episode.verdict
-                if labels is not None and verdict is not None:
-                    valid = verdict.metrics["valid"] == 1.0
-                    answers[labels.task] = Answer(valid=valid, right=verdict.passed)
+            benchmark = data.benchmark(half)
+            progress = LineProgress(f"Asking with {row.library}, {row.opacity}, half {half + 1}")
+            for at, task in enumerate(benchmark.tasks):
+                progress(at, len(benchmark.tasks))
+                [name] = task.offered
+                digest = one.library[name].definition.digest[:16]
+                run = f"opaque/{half}/{digest}/{model.name}"  # alike, asked once
+                await evaluate(
+                    replace(benchmark, tasks=(task,)),
+                    model=model,
+                    store=self._store,
+                    run=run,
+                    library=Library([one.library[name].definition]),
+                    settings=EvaluationSettings(settings=_ANSWER),
+                )
+                for episode in episodes_of_run(self._store, run):
+                    labels, verdict = EvaluationLabels.of(episode), episode.verdict
+                    if labels is not None and verdict is not None:
+                        valid = verdict.metrics["valid"] == 1.0
+                        answers[labels.task] = Answer(valid=valid, right=verdict.passed)
+            progress(len(benchmark.tasks), len(benchmark.tasks))
         return answers
-
-
-def _told(progress: LineProgress) -> Callable[[EvaluationProgress], None]:
-    return lambda news: progress(news.done, news.total)
 
 
 async def _learned(data: OpaqueTools, name: str, half: Half) -> Learned:

@@ -13,6 +13,7 @@ from agentkit import Library, tool
 from agentkit.cli.main import main
 from agentkit.cli.stores import manager_of
 from agentkit.episodes import Evidence, Verdict
+from agentkit.errors import ModelError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.observers import judged
 from agentkit.retrieval.retriever import Hit, Retrieval
@@ -74,6 +75,33 @@ def test_the_projects_own_retriever_ranks(store):
     )
     page = TestClient(app).get("/tools", params={"q": "x"}, headers={"x-user": "ann"}).text
     assert "the project says so" in page
+
+
+def test_a_search_is_ready_when_the_studio_listens(store):
+    """The index is made at the start, and episodes are counted; a retriever that fails is logged."""
+
+    class Own:
+        """Counts requests, and fails once."""
+
+        asked = 0
+
+        async def retrieve(self, query, library):
+            self.asked += 1
+            if self.asked == 1:
+                raise ModelError("the planner is away")
+            return Retrieval(query=query, hits=(), offered=(), cards="", tokens=0)
+
+    own = Own()
+    access = Access(user_header="x-user")
+    app = create_studio(
+        lambda policy: manager_of(store, lifecycle=policy), store, access=access, retriever=own
+    )
+    with TestClient(app) as client:
+        assert own.asked == 1
+        page = client.get("/tools", params={"q": "x"}, headers={"x-user": "ann"})
+        assert page.status_code == 200
+        assert client.get("/health", headers={"x-user": "ann"}).status_code == 200
+    assert app.state.studio.health.counted == 24
 
 
 def test_what_nobody_can_find_is_told(studio):

@@ -215,6 +215,51 @@ def test_a_refused_fraction_makes_a_whole_number(recorded):
     assert discovered(known, recorded(*[({"n": 0.5, "k": 1}, 1)] * 2))["n"].types == ("number",)
 
 
+@pytest.mark.parametrize(
+    ("error", "given", "types"),
+    [
+        ("list indices must be integers or slices, not float", {"n": 2.0, "k": 1}, ("integer",)),
+        ("'float' object cannot be interpreted as an integer", {"n": 0.5, "k": 1}, ("integer",)),
+        ("'float' object cannot be interpreted as an integer", {"n": 0.5, "k": 1.5}, ("number",)),
+        ("list indices must be integers or slices, not float", {"n": 2.0, "k": [1.5]}, ("number",)),
+        ("list indices must be integers or slices, not str", {"n": 2.0, "k": 1}, ("number",)),
+    ],
+)
+def test_an_error_of_the_interpreter_is_about_the_only_value_of_its_type(
+    error, given, types, recorded
+):
+    """Python names the type at fault and no parameter; where two values have it, nobody knows."""
+    taken = [({}, "!missing required argument: 'n'"), ({"n": 5, "k": 7}, 1)]
+    assert discovered(undocumented(), recorded(*taken, (given, f"!{error}")))["n"].types == types
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"type": "about:blank", "title": "Not Found", "status": 404},
+        {"error": "no such thing"},
+        {"success": False, "message": "wrong", "errors": ["n"]},
+    ],
+)
+def test_an_error_that_was_returned_as_data_shows_no_type(result, recorded):
+    """What a tool answers with an error it did not take; what only looks like one, it took."""
+    asked = [({}, "!missing required argument: 'n'")] * 2
+    found = discovered(undocumented(), recorded(*asked, *[({"n": 5}, result)] * 2))
+    assert found["n"].types == ()
+    usual = {"error": 0.1, "fit": 2.0, "status": 404}
+    found = discovered(undocumented(), recorded(*asked, *[({"n": 5}, usual)] * 2))
+    assert found["n"].types == ("number",)
+
+
+def test_one_refusal_and_one_accepted_call_teach_a_parameter(recorded):
+    """A name that was asked for and then taken in another conversation is known with its type."""
+    asked = ({}, "!missing required argument: 'n'")
+    [(name, rule)] = discovered(undocumented(), recorded(asked, ({"n": "a"}, 1))).items()
+    assert (name, rule.types, rule.required) == ("n", ("string",), True)
+    found = discovered(undocumented(), recorded(asked, asked, ({"n": [1]}, 1)))
+    assert found["n"].types == ("number[]",)
+
+
 def test_optional_names_are_learned_from_a_tool_that_refuses_strangers(recorded):
     """Where a tool refuses names, those that it took exist; one that takes anything shows nothing."""
     taken = [({"city": "Oslo", "unit": "C"}, 1), ({"city": "Rome", "unit": "F"}, 1)]
