@@ -196,13 +196,10 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
             saved = 0  # a circle, a gap or a broken program hides it
         if saved:
             yield "saves", "1 call" if saved == 1 else f"{rounded(saved)} calls"
-        faults = {fault.child: f"  ! {fault.code}" for fault in pin_faults(library, [name])}
         pins = {pin.name: pin.digest[:12] for pin in definition.signature.children}
         for child in dict.fromkeys((*dag.children.get(name, ()), *pins)):
-            yield (
-                "calls",
-                f"{one_line(child)} {pins.get(child, 'not pinned')}{faults.get(child, '')}",
-            )
+            yield "calls", f"{one_line(child)} {pins.get(child, 'not pinned')}"
+        yield from (("fault", one_line(one.message)) for one in pin_faults(library, [name]))
     if above := dag.parents.get(name):
         yield "used by", one_line(", ".join(above))
 

@@ -476,5 +476,5 @@ async def test_tools_are_kept_in_a_store_and_bound_again(fake, entry):
     ) as server:
         assert offered(server) == ["list"]
     async with McpServer.in_process(fakes.server, name="mail", new_tools="screen") as server:
-        with pytest.raises(UsageError, match="prefix=True"):
+        with pytest.raises(UsageError, match=r"as McpServers\(server\) does"):
             keep_tools(manager, server.tools)

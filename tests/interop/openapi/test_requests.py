@@ -478,9 +478,9 @@ def ask(api, make, waits):
     return call
 
 
-@pytest.mark.parametrize("charset", ["punycode", "idna", "hex", "unicode_escape", "none-such", "é"])
+@pytest.mark.parametrize("charset", ["punycode", "hex", "latin-1", "none-such", "é"])
 async def test_a_server_does_not_choose_the_codec(ask, answers, charset):
-    """A charset that no text has, or that takes quadratic time, is read as UTF-8."""
+    """Whatever charset is declared, such as one that takes quadratic time, UTF-8 is read."""
     begun = time.process_time()
     for body in (b"a" * 400_000, b"a-\xff\x00"):
         told = await ask(answers.raw(body, media_type=f"text/plain; charset={charset}"))
@@ -513,10 +513,6 @@ async def test_values_by_media_type(ask, answers):
         "bytes": 4,
         "note": "the content is binary and is not shown",
     }
-    assert (
-        await ask(answers.raw("é".encode("latin-1"), media_type="text/plain; charset=latin-1"))
-        == "é"
-    )
 
 
 @pytest.mark.parametrize(
