@@ -26,6 +26,7 @@ from agentkit.episodes import Episode, Verdict, error_line
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
+    INSTRUCTIONS,
     VIEW_OF,
     is_extra_record,
     is_imported,
@@ -40,7 +41,7 @@ from agentkit.evolution.worth import MOST_TRAFFIC, Traffic
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore, Store
 from agentkit.metrics.statistics import wilson_interval
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 _LOG = logging.getLogger(__name__)
 
@@ -344,8 +345,10 @@ class HealthFold:
             added: Tools that were not looked at when their episodes were counted.
         """
         for tool in added:
-            of_tool = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
-            for one in self._in_turns(self._store.select(of_tool)):
+            matching = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
+            if is_instructions(tool):
+                matching = EpisodeFilter(labels={INSTRUCTIONS: tool}, limit=MOST_TRAFFIC)
+            for one in self._in_turns(self._store.select(matching)):
                 known = self._known.get(one.episode_id)
                 record = self._store.get(known.by) if known is not None and known.by else None
                 verdict = one.verdict if record is None else record.verdict
@@ -519,4 +522,5 @@ def _pieces(library: Library) -> Iterator[tuple[Sequence[ToolDefinition], list[s
     alone = [one for one in KINDS if one not in _SEARCHING | _NAMING]
     for at in range(0, len(definitions), _FEW_TOOLS):
         yield definitions[at : at + _FEW_TOOLS], alone, False
-    yield definitions, sorted(_NAMING), True
+    names = [ToolDefinition(name=one.name, origin=one.origin) for one in definitions]
+    yield names, sorted(_NAMING), True
