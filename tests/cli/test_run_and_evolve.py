@@ -1,7 +1,5 @@
 """``agentkit run``, ``chat``, ``eval``, ``evolve`` and ``demo``."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
