@@ -156,12 +156,14 @@ def evaluate(invoke):
 
 
 @pytest.mark.usefixtures("tasks")
-def test_a_file_of_tasks_is_asked_and_counted(evaluate, script):
-    """The table shows the accuracy, and the row that is no task is told with its line."""
+def test_a_file_of_tasks_is_asked_and_counted(evaluate, script, tmp_path):
+    """Table and reports show the accuracy, and the row that is no task is told with its line."""
     script("It is 4.", "16", "1024")
-    result = evaluate()
+    result = evaluate("--report", "r.html", "--report", "r.md")
     assert result.exit_code == 0, result.stderr
     assert "66.7%" in result.stdout
+    assert "66.7" in (tmp_path / "r.md").read_text()
+    assert (tmp_path / "r.html").read_text().lower().startswith("<!doctype html>")
     assert "2 of 3" in result.stdout
     assert "response mismatch" in result.stdout
     assert "left out: tasks.jsonl, line 4" in result.stderr.replace("\n", " ")
