@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "agentkit.commands"
 """A plugin registers a click command here, under the name of the command."""
 
-_FIRST_PARTY = {"bench": "agentkit-bench", "studio": "agentkit-studio"}
+FIRST_PARTY = {"bench": "agentkit-bench", "studio": "agentkit-studio"}
 """Plugins of ours by command, for the pip line where one is absent."""
 
 EXIT_INTERRUPTED = 130
@@ -87,8 +87,8 @@ class CommandGroup(click.Group):
         if is_word and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             near = get_close_matches(name, self.list_commands(ctx), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            if name in _FIRST_PARTY:
-                hint = f" It comes with a plugin. Run: pip install {_FIRST_PARTY[name]}"
+            if name in FIRST_PARTY:
+                hint = f" It comes with a plugin. Run: pip install {FIRST_PARTY[name]}"
             raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

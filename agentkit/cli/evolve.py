@@ -93,9 +93,7 @@ class RoundOptions:
         own: Also learn from imported episodes, and from another store or file of --episodes: your
             own agents made them. Episodes of strangers could teach anything.
         every: Read every episode. Otherwise a round reads what came since the last one, and earlier
-            episodes of the tools that it bears on; with --episodes, --run or --tool always every
-            one.
-        run (NAME): Only the episodes of this run of 'agentkit eval'.
+            episodes of the tools that it bears on; with --episodes or --tool always every one.
         tool (NAME): Only this tool, or these instructions
         explore (NAME): First probe this tool of --tools, which must be declared to only read, with
             values from its schema, its examples and its errors. Each probe is an episode.
@@ -119,7 +117,6 @@ class RoundOptions:
     source: Annotated[str | None, option("--episodes")] = None
     own: bool = False
     every: Annotated[bool, option("--full")] = False
-    run: str | None = None
     tool: tuple[str, ...] = ()
     explore: tuple[str, ...] = ()
     budget: int = 30
@@ -285,7 +282,7 @@ class _Round:
     def _reading(self, library: Library, benchmark: Benchmark | None) -> RoundEpisodes | None:
         """What is new, and what it bears on; None where the round reads all of some episodes."""
         what = self.what
-        if what.source is not None or what.run is not None or what.tool:
+        if what.source is not None or what.tool:
             return None
         path, tasks = self._cursor_file, _ids(benchmark)
         key = self._key(benchmark)
@@ -401,14 +398,10 @@ class _Round:
         found = []
         for place in self.what.places(self.store_url):
             with opened_if_there(place) as store:
-                records = () if store is None else store.select(EpisodeFilter(labels=self._labels))
+                records = () if store is None else store.select()
                 newest = (one for one in records if not is_held_out_answer(one))
                 found += [one.episode_id for one in islice(newest, 1)]
         return tuple(found) or None
-
-    @property
-    def _labels(self) -> dict[str, str]:
-        return {} if self.what.run is None else {"run": self.what.run}
 
     def _episodes(self) -> list[Episode]:
         """The episodes to learn from: never the answers to held-out tasks."""
@@ -420,21 +413,20 @@ class _Round:
         return lessons
 
     def _no_episodes(self) -> UsageError:
-        of_run = f" of a run {self.what.run!r}" if self.what.run else ""
         return UsageError(
-            f"{' or '.join(self.what.places(self.store_url))} holds no episodes{of_run} to learn "
+            f"{' or '.join(self.what.places(self.store_url))} holds no episodes to learn "
             "from; 'agentkit run', 'agentkit serve' and 'agentkit eval' make some"
         )
 
     def _read(self, place: str) -> list[Episode]:
         """The episodes of a place; those of another one are a stranger's, unless it is said."""
-        path, labels = Path(place), self._labels
+        path = Path(place)
         if path.suffix == ".jsonl":
-            found = [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
+            found = list(read_episodes(path))
         else:
             with opened_if_there(place) as store:
-                which = EpisodeFilter(labels=labels, oldest_first=True)
-                found = [] if store is None else list(store.select(which))
+                oldest = EpisodeFilter(oldest_first=True)
+                found = [] if store is None else list(store.select(oldest))
         if self.what.own:
             return list(map(as_own, found))
         if place in {self.store_url, self.what.answers}:

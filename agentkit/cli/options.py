@@ -75,6 +75,10 @@ def argument(metavar: str, **settings: Any) -> Declared:
     return Declared((), {"metavar": metavar, **settings})
 
 
+class ProjectCommand(click.Command):
+    """A command that takes defaults of its parameters from the project, also one of a plugin."""
+
+
 def command(
     name: str = "", *, group: click.Group | None = None, more: str = "", **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
@@ -118,7 +122,7 @@ def command(
             if isinstance(found, Output):
                 found.show(as_json=as_json)
 
-        made = click.Command(
+        made = ProjectCommand(
             name or function.__name__,
             callback=run,
             params=params,

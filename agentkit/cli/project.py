@@ -17,12 +17,14 @@ from typing import Annotated, Any
 
 import click
 
+from agentkit.cli.boundary import FIRST_PARTY, plugin_command
 from agentkit.cli.options import (
     DEFAULT_MODEL,
     EVALUATIONS,
     FOLDER,
     LIBRARY,
     ModelName,
+    ProjectCommand,
     argument,
     command,
 )
@@ -142,19 +144,22 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
 
     Args:
         context: The context of the outermost group.
-        known: Its own commands; those of plugins are left alone.
+        known: Its own commands; of those of plugins, the ones made by ``command`` take part.
 
     Raises:
         UsageError: The project is not as it should be.
     """
     name = context.invoked_subcommand
-    if name is None or name in WITHOUT or name not in known:
+    if name is None or name in WITHOUT:
         return
-    project = find_project()
-    if unknown := sorted(project.tables.keys() - known.keys()):
-        raise UsageError(f"{project.root / FILE}: [{unknown[0]}] is no table of it, and no command")
     assert isinstance(context.command, click.Group)
     command = context.command.get_command(context, name)
+    if name not in known and not isinstance(command, ProjectCommand):
+        return
+    project = find_project()
+    for table in sorted(project.tables.keys() - known.keys() - FIRST_PARTY.keys()):
+        if not isinstance(plugin_command(table), ProjectCommand):
+            raise UsageError(f"{project.root / FILE}: [{table}] is no table of it, and no command")
     if isinstance(command, click.Group):
         if name in project.tables:
             words = f"'agentkit {name}' has commands of its own, whose options cannot be set here"

@@ -546,6 +546,10 @@ def is_by_user(verdict: Verdict | None) -> bool:
     return verdict is not None and verdict.verifier == FEEDBACK
 
 
+PERSON = "person"
+"""``Verdict.verifier`` of a verdict that a reviewer gave by hand, as in the studio."""
+
+
 def user_texts(verdict: Verdict | None) -> Iterator[str]:
     """What a user wrote into a verdict; nothing for one that a verifier gave."""
     if verdict is not None and is_by_user(verdict):

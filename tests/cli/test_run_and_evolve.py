@@ -1,7 +1,5 @@
 """``agentkit run``, ``chat``, ``eval``, ``evolve`` and ``demo``."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -271,7 +269,7 @@ def failed(tmp_path, invoke, script):
     script(*(line for at in range(3) for line in calling(1_000 + at, (50, 40, 24)[at])))
     asked = invoke(
         *("eval", "seen.jsonl", "--environment", "bank.py", "--model", "script:a"),
-        *("--concurrency", "1", "--run", "customers"),
+        *("--concurrency", "1"),
     )
     assert asked.exit_code == 0, asked.stderr
 
@@ -294,7 +292,7 @@ def calling(euro, periods):
 @pytest.mark.usefixtures("failed")
 def test_without_tasks_a_person_decides(invoke):
     """Where nothing can be compared, the proposal waits for an approval."""
-    result = invoke("evolve", "--run", "customers")
+    result = invoke("evolve")
     assert "passed the checks" in result.stdout
     [waits] = ledger().proposals.values()
     assert waits.state == "validated"

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-Role = Literal["viewer", "reviewer", "operator"]
-"""``viewer`` reads, ``reviewer`` also decides on proposals and labels episodes, ``operator`` also
-pins, rolls back, decides on calls and talks to the agent."""
+Role = Literal["nobody", "viewer", "reviewer", "operator"]
+"""``nobody`` stays out, ``viewer`` reads, ``reviewer`` also decides on proposals and labels
+episodes, ``operator`` also pins, rolls back, decides on calls and talks to the agent."""
 
 _MOST_WRONG, _WRONG_SECONDS = 6, 60.0
 """Wrong keys that one address may try in so many seconds, before it has to wait."""
 
-_RANK: Mapping[str, int] = {"viewer": 0, "reviewer": 1, "operator": 2}
+_RANK: Mapping[str, int] = {"nobody": 0, "viewer": 1, "reviewer": 2, "operator": 3}
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -78,7 +78,7 @@ class Access:
     Attributes:
         keys: Keys of users by their names; None where a proxy names them.
         roles: Roles by name; everybody else has ``default_role``.
-        default_role: The role of a user without an entry in ``roles``.
+        default_role: The role of a user without an entry in ``roles``; ``nobody`` keeps them out.
         user_header: A header in which a proxy that the studio trusts names the user. Only use it
             where nobody reaches the studio but through that proxy.
         read_only: Whether nobody may change anything.
@@ -108,7 +108,9 @@ class Access:
 
     def named(self, name: str) -> User:
         """The user of that name."""
-        role = "viewer" if self.read_only else self.roles.get(name, self.default_role)
+        role = self.roles.get(name, self.default_role)
+        if self.read_only and role != "nobody":
+            role = "viewer"
         return User(name=name, role=role)
 
     def user_of(self, request: Request) -> User | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from agentkit.episodes import error_line
 from agentkit.errors import AgentKitError, StoreLookupError, StoreUnavailableError
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.store import EpisodeStore, Store
@@ -49,7 +53,10 @@ from agentkit_studio.pages import (
     from_part,
 )
 
+_LOG = logging.getLogger(__name__)
+
 _MOST_FORM_FIELDS = 200
+_WARMING_SECONDS = 5.0
 
 
 def create_studio(
@@ -79,7 +86,8 @@ def create_studio(
             name can hold an address, to which the provider's key is sent.
         replays: Makes agents that answer as those of ``agents`` do and run no call, to ask what the
             present library would do; without it nothing is replayed.
-        retriever: Ranks tools, as the project's agents do; None for the default.
+        retriever: Ranks tools, as the project's agents do; None for the default. It is asked once
+            at the start.
         gates: The knobs of the gates, as the project has them.
         evaluations: Where answers of ``agentkit eval`` are, which show what changes are worth.
         title: Name of the project.
@@ -120,6 +128,7 @@ def create_studio(
     ]
     app = Starlette(
         routes=routes,
+        lifespan=lambda _: _warmed(studio),
         middleware=[
             Middleware(Prefix, prefix=prefix.rstrip("/")),
             Middleware(Headers),
@@ -146,6 +155,20 @@ def create_studio(
     return app
 
 
+@asynccontextmanager
+async def _warmed(studio: Studio) -> AsyncIterator[None]:
+    """Bring about what the first page would wait for: the index of a search, and the counts."""
+    library = studio.manager.library
+    if len(library):
+        search = studio.retriever.retrieve(library.definitions[0].name, library)
+        first = asyncio.ensure_future(search)
+        await asyncio.wait([first], timeout=_WARMING_SECONDS)
+        if first.done() and (error := first.exception()) is not None:
+            _LOG.warning("tools cannot be searched yet: %s", error_line(error))
+    studio.health.update(wait=0)
+    yield
+
+
 def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Response]]:
     """An address as Starlette takes it: the user is known, forms are checked, the view runs."""
 
@@ -159,7 +182,9 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
         if user is None:
             return RedirectResponse(request.url_for("login").path, 303)
         if not user.may(place.role):
-            raise ForbiddenError(f"{user.name} is a {user.role}; this takes a {place.role}")
+            is_known = user.role != "nobody"
+            own = f"is a {user.role}" if is_known else "has no role in this studio"
+            raise ForbiddenError(f"{user.name} {own}; this takes a {place.role}")
         form: dict[str, str] = {}
         if place.acts:
             form = await _form(request)

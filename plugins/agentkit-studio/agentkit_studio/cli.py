@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from agentkit.agent.agent import Agent
@@ -16,6 +18,10 @@ from agentkit.errors import UsageError
 from agentkit.server.keys import Keys
 from agentkit_studio.access import Access, Role
 
+_SWITCH_SECONDS = 0.0005
+"""After which a thread that counts hands over: each row of the store that a page reads waits for
+that, and Python's usual 5 ms would be a quarter of a second for a list of fifty."""
+
 
 @command()
 def studio(
@@ -24,6 +30,7 @@ def studio(
     host: str = "127.0.0.1",
     port: Annotated[int, option(low=0)] = 8787,
     keys_from: str = "",
+    viewer: tuple[str, ...] = (),
     reviewer: tuple[str, ...] = (),
     operator: tuple[str, ...] = (),
     user_header: str = "",
@@ -38,14 +45,17 @@ def studio(
     """Review proposals, watch runs and try the agent in the browser.
 
     On this machine an address that works once and a fresh key are printed, and whoever has either
-    may do everything. For a team give each a key, or let a proxy name them.
+    may do everything. For a team give each a key, or let a proxy name them. The table [studio] of
+    agentkit.toml takes these options too.
 
     Args:
         name: The agent's name, as serve --name has it: only its own calls can be decided here.
         host: Where to listen.
         port: Where to listen; 0 for any free port.
-        keys_from (FILE): Keys of users, one NAME=KEY a line; everybody else stays out.
-        reviewer (NAME): A user who may decide on proposals; others only read.
+        keys_from (VARIABLE|FILE): Keys of users, NAME=KEY with commas between them in an
+            environment variable, or one a line in a file.
+        viewer (NAME): A user who may read. Without any, everybody who gets in may.
+        reviewer (NAME): A user who may also decide on proposals.
         operator (NAME): A user who may do everything.
         user_header (HEADER): A header in which a proxy names the user. Only behind that proxy.
         also (MODEL): A model that the playground may ask beside --model.
@@ -56,30 +66,41 @@ def studio(
     Examples:
       agentkit studio
       agentkit studio --tools shop.py --model openai:gpt-5
-      agentkit studio --host 0.0.0.0 --keys-from users.txt --operator ada --https
+      agentkit studio --host 0.0.0.0 --keys-from STUDIO_KEYS --operator ada --https
     """
     from agentkit.server.running import is_loopback, serve
     from agentkit_studio.app import create_studio
 
     if not (keys_from or user_header) and not is_loopback(host):
-        raise UsageError("beyond this machine users need keys: --keys-from FILE, or --user-header")
+        raise UsageError(
+            "beyond this machine users need keys: --keys-from VARIABLE or FILE, or --user-header"
+        )
     roles: dict[str, Role] = {
+        **dict.fromkeys(viewer, "viewer"),
         **dict.fromkeys(reviewer, "reviewer"),
         **dict.fromkeys(operator, "operator"),
     }
     keys = None
     key = me = ""
     if keys_from:
-        keys = Keys.from_file(keys_from)
+        keys = _keys(keys_from)
+        if keyless := sorted(roles.keys() - set(keys.names)):
+            say(f"There is no key of {', '.join(keyless)} yet.")
     elif not user_header:
         key = secrets.token_urlsafe(24)
         me = (
             "".join(letter for letter in person().name if letter.isalnum() or letter in "_-")[:64]
             or "me"
         )
-        keys, roles = Keys({me: key}), {me: "operator"}
+        keys, roles, viewer = Keys({me: key}), {me: "operator"}, ()
 
-    access = Access(keys=keys, roles=roles, user_header=user_header, read_only=read_only)
+    access = Access(
+        keys=keys,
+        roles=roles,
+        default_role="nobody" if viewer else "viewer",
+        user_header=user_header,
+        read_only=read_only,
+    )
 
     def announce(url: str) -> None:
         say(f"{url}{prefix}/{f'?once={access.invite(me)}' if key else ''}")
@@ -111,4 +132,23 @@ def studio(
             https=https,
             prefix=prefix,
         )
-        serve(app, host=host, port=port, on_start=announce)
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        try:
+            serve(app, host=host, port=port, on_start=announce)
+        finally:
+            sys.setswitchinterval(usual)
+
+
+def _keys(place: str) -> Keys:
+    """The keys in a file or an environment variable of that name."""
+    if "=" in place:
+        raise UsageError(
+            "--keys-from takes the name of an environment variable or of a file, not a key"
+        )
+    path = next(
+        (one for one in (Path(place), current_project().root / place) if one.is_file()), None
+    )
+    if path is None and place.isidentifier():
+        return Keys.from_environment(place)
+    return Keys.from_file(path or place)

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import median
@@ -25,6 +26,7 @@ from agentkit.episodes import Episode, Verdict, error_line
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
+    INSTRUCTIONS,
     VIEW_OF,
     is_extra_record,
     is_imported,
@@ -32,22 +34,26 @@ from agentkit.episodes.labels import (
 )
 from agentkit.errors import StoreError, StoreLookupError
 from agentkit.evaluation.doctor import Catalogue, examine
-from agentkit.evaluation.doctor.catalogue import KINDS, Finding, Kind
+from agentkit.evaluation.doctor.catalogue import KINDS, SEVERITIES, Finding, Kind
 from agentkit.evolution.compare import canary_scores
 from agentkit.evolution.gates import ArmScore
 from agentkit.evolution.worth import MOST_TRAFFIC, Traffic
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore, Store
 from agentkit.metrics.statistics import wilson_interval
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 _LOG = logging.getLogger(__name__)
 
 _SAMPLE = 500
 """Run times that are kept of each group, drawn evenly, for its median."""
 
-_UNINTERRUPTED, _STRETCH, _LONGEST_PAUSE, _LONGEST_WAIT = 300, 20, 1.0, 2.0
-"""Episodes that are counted at once, those between two looks whether somebody waits, how many
-seconds a look may take, and how many a page waits for the newest."""
+_UNINTERRUPTED, _LONGEST_PAUSE, _LONGEST_WAIT = 300, 1.0, 2.0
+"""Episodes that are counted at once, before a look at each whether somebody waits for a page, how
+many seconds the page goes first, and how many one waits for the newest."""
+
+_MOST_CHANGED = 200
+"""Tools that are put back to make an earlier library out of the newest one."""
 
 _MOST_REMEMBERED = 50_000
 """Episodes whose verdict can still come later."""
@@ -60,11 +66,12 @@ MANY_TOOLS = 1_000
 search for each tool, and the memory of an index."""
 
 _FEW_TOOLS = 100
-"""Tools whose findings a page waits for."""
+"""Tools whose findings a page waits for, and of many those that are examined at once."""
 
 MOST_FINDINGS = 50
 """Findings of a kind that are kept."""
 
+_NAMING = {"same_name", "alike_names", "reserved_name"}
 _SEARCHING = {"not_found", "confused", "duplicate", "near_duplicate", "siblings"}
 
 
@@ -173,6 +180,13 @@ class Group:
         }
 
 
+def let_others_first(is_busy: Callable[[], bool]) -> None:
+    """Pause between two pieces of long work while somebody waits for a page."""
+    until = time.monotonic() + _LONGEST_PAUSE
+    while is_busy() and time.monotonic() < until:
+        time.sleep(0.005)
+
+
 class HealthFold:
     """The numbers of a store, kept up to date.
 
@@ -279,9 +293,29 @@ class HealthFold:
             self._trials.setdefault(experiment, []).append(row)
 
     def _load(self, version: int) -> Library:
-        """The library of a version, for diagnoses; an empty one where it is gone."""
+        """The library of a version, for diagnoses; an empty one where it is gone.
+
+        It shares the tools that have not changed since with the newest one.
+        """
         try:
-            return self._store.load(version or None)
+            newest = self._store.load()
+            if not 0 < version < newest.version:
+                return newest if version in {0, newest.version} else self._store.load(version)
+            changed: set[str] = set()
+            for applied in self._store.changes(after=version):
+                change = applied.change
+                changed |= {*change.removals, *(one.name for one in change.upserts)}
+                if len(changed) > _MOST_CHANGED:
+                    return self._store.load(version)
+            earlier = [
+                next(
+                    (one for one in reversed(self._store.history(name)) if one.version <= version),
+                    None,
+                )
+                for name in sorted(changed)
+            ]
+            before = [one.definition for one in earlier if one is not None and one.definition]
+            return newest.without(changed).with_tools(before).at_version(version)
         except StoreLookupError:
             return Library()
 
@@ -311,8 +345,10 @@ class HealthFold:
             added: Tools that were not looked at when their episodes were counted.
         """
         for tool in added:
-            of_tool = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
-            for one in self._in_turns(self._store.select(of_tool)):
+            matching = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
+            if is_instructions(tool):
+                matching = EpisodeFilter(labels={INSTRUCTIONS: tool}, limit=MOST_TRAFFIC)
+            for one in self._in_turns(self._store.select(matching)):
                 known = self._known.get(one.episode_id)
                 record = self._store.get(known.by) if known is not None and known.by else None
                 verdict = one.verdict if record is None else record.verdict
@@ -330,15 +366,10 @@ class HealthFold:
     def _in_turns(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
         """The episodes, with pauses in which pages that somebody waits for go first."""
         for number, one in enumerate(episodes):
-            if number >= _UNINTERRUPTED and number % _STRETCH == 0:
+            if number >= _UNINTERRUPTED:
                 self._newest_counted.set()
-                self._let_others_first()
+                let_others_first(self._is_busy)
             yield one
-
-    def _let_others_first(self) -> None:
-        until = time.monotonic() + _LONGEST_PAUSE
-        while self._is_busy() and time.monotonic() < until:
-            time.sleep(0.005)
 
     def _label(self, one: Episode, verdict: Verdict | None) -> str:
         """What went wrong with a run, as its diagnosis says; empty for nothing."""
@@ -439,9 +470,14 @@ class Examined:
 
 
 class Examination:
-    """The doctor's findings in a library, made in a thread and kept for its version."""
+    """The doctor's findings in a library, made in a thread and kept for its version.
 
-    def __init__(self) -> None:
+    Args:
+        is_busy: Whether somebody waits for a page.
+    """
+
+    def __init__(self, is_busy: Callable[[], bool] = lambda: False) -> None:
+        self._is_busy = is_busy
         self._thread: threading.Thread | None = None
         self._found: tuple[int, Examined] | None = None
 
@@ -459,12 +495,32 @@ class Examination:
 
     def _examine(self, library: Library) -> None:
         try:
-            codes = [one for one in KINDS if len(library) <= MANY_TOOLS or one not in _SEARCHING]
-            checkup = examine(Catalogue.of(library.definitions), codes=codes)
-            kinds = tuple(
-                (kind, len(found), found[:MOST_FINDINGS]) for kind, found in checkup.grouped()
-            )
-            found = Examined(tools=len(library), tokens=checkup.tokens, kinds=kinds)
-            self._found = library.version, found
+            tokens, kinds = 0, dict[str, tuple[int, tuple[Finding, ...]]]()
+            for definitions, codes, is_whole in _pieces(library):
+                let_others_first(self._is_busy)
+                # Copies: what the checks keep beside a definition goes with them.
+                checkup = examine(Catalogue.of(map(copy, definitions)), codes=codes)
+                tokens += 0 if is_whole else checkup.tokens
+                for kind, found in checkup.grouped():
+                    count, first = kinds.get(kind.code, (0, ()))
+                    heaviest = sorted((*first, *found), key=lambda one: (-one.tokens, one.tools))
+                    kinds[kind.code] = count + len(found), tuple(heaviest[:MOST_FINDINGS])
+            worst = sorted(KINDS, key=lambda code: SEVERITIES.index(KINDS[code].severity))
+            ordered = tuple((KINDS[code], *kinds[code]) for code in worst if code in kinds)
+            found_in = Examined(tools=len(library), tokens=tokens, kinds=ordered)
+            self._found = library.version, found_in
         finally:
             self._thread = None
+
+
+def _pieces(library: Library) -> Iterator[tuple[Sequence[ToolDefinition], list[str], bool]]:
+    """Tools to examine at once, what to look for, and whether they come a second time."""
+    definitions = library.definitions
+    if len(definitions) <= MANY_TOOLS:
+        yield definitions, [*KINDS], False
+        return
+    alone = [one for one in KINDS if one not in _SEARCHING | _NAMING]
+    for at in range(0, len(definitions), _FEW_TOOLS):
+        yield definitions[at : at + _FEW_TOOLS], alone, False
+    names = [ToolDefinition(name=one.name, origin=one.origin) for one in definitions]
+    yield names, sorted(_NAMING), True

@@ -240,7 +240,7 @@ class Studio:
         """The numbers of the episodes."""
         return HealthFold(
             self.store,
-            lambda: bool(self.waiting),
+            self.is_busy,
             evaluations=self.evaluations,
             changed=lambda: {
                 one.tool_name
@@ -257,7 +257,11 @@ class Studio:
     @cached_property
     def examination(self) -> Examination:
         """What the doctor finds."""
-        return Examination()
+        return Examination(self.is_busy)
+
+    def is_busy(self) -> bool:
+        """Whether somebody waits for a page."""
+        return bool(self.waiting)
 
     @cached_property
     def templates(self) -> Environment:

@@ -173,7 +173,12 @@ def waiting(asked: Asked) -> Page:
     )
     listed = [(one, list(map(_call, deferred_calls(one)))) for one in runs[:_WAITING]]
     more = runs[_WAITING - 1].episode_id if len(runs) > _WAITING else ""
-    values = {"listed": listed, "more": more, "can_decide": asked.studio.agents is not None}
+    values = {
+        "listed": listed,
+        "more": more,
+        "after": asked.query.get("after", ""),
+        "can_decide": asked.studio.agents is not None,
+    }
     return Page(template="calls.html", section="calls", values=values)
 
 

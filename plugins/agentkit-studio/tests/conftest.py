@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from agentkit import Agent, ModelRetry, open_store, tool
-from agentkit.agent import StorePolicy
+from agentkit.agent import Approval, StorePolicy
+from agentkit.agent.types import deferred_calls
 from agentkit.cli.stores import manager_of
 from agentkit.errors import LibraryWarning, ModelError, StoreUnavailableError
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve
@@ -205,7 +207,9 @@ def reads_the_schema(request):
         failed = "must be" in last.text
         return "I could not work that out." if failed else f"That is {last.text} euros a month."
     if last.text.startswith("sell"):
-        return [ToolCall(call_id="1", name="sell_car", arguments={"number": "C-101"})]
+        number = last.text.split()[-1]
+        arguments = {"number": number if number.startswith("C-") else "C-101"}
+        return [ToolCall(call_id="1", name="sell_car", arguments=arguments)]
     [offered] = [one for one in request.tools if one.name == "car_loan"]
     allowed = offered.parameters_schema["properties"]["months"].get("enum", [])
     wanted = int(last.text.split()[-2])
@@ -250,14 +254,28 @@ class Project:
     store: FaultyStore
     manager: ToolManager
     access: Access
+    agents: Callable[..., Agent]
 
     def learn(self):
-        """One round of evolution, in a thread: Playwright has a loop in this one."""
-        with ThreadPoolExecutor(1) as pool:
-            episodes = list(self.store.select())
-            work = evolve(self.manager, [EvidenceProposer()], episodes=episodes)
-            pool.submit(lambda: asyncio.run(work)).result()
+        """One round of evolution."""
+        episodes = list(self.store.select())
+        elsewhere(lambda: evolve(self.manager, [EvidenceProposer()], episodes=episodes))
         return next(iter(self.manager.ledger.proposals))
+
+    def ask(self, text):
+        """A question of a user elsewhere; the run, which may wait for a person."""
+        return elsewhere(lambda: self.agents(None, "").run(text)).episode
+
+    def approve(self, run):
+        """The calls of a run are approved elsewhere."""
+        approvals = {call.call_id: Approval(approved=True) for call in deferred_calls(run)}
+        elsewhere(lambda: self.agents(None, "").resume(run, approvals=approvals))
+
+
+def elsewhere(work):
+    """Await something in a thread: Playwright has a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(work())).result()
 
 
 @contextmanager
@@ -292,7 +310,9 @@ def served_project(store_url):
         replays=lambda version, model: agents(version, model, tools=()),
     )
     with serving(app) as url:
-        yield Project(url=url, store=store, manager=ToolManager(store), access=access)
+        yield Project(
+            url=url, store=store, manager=ToolManager(store), access=access, agents=agents
+        )
     store.calls_left = None
     store.close()
 

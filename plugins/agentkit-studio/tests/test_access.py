@@ -209,3 +209,15 @@ def test_somebody_has_to_get_in():
         Access()
     with pytest.raises(UsageError, match="the role of ann is 'boss'"):
         Access(user_header="x-user", roles={"ann": "boss"})
+
+
+def test_where_viewers_are_named_everybody_else_stays_out(studio):
+    """Also behind a proxy that knows more users, and also read-only."""
+    for read_only in (False, True):
+        client = studio(
+            "", keys=None, user_header="x-user", default_role="nobody", read_only=read_only
+        )
+        assert client.get("/", headers={"x-user": "vera"}).status_code == 200
+        refused = client.get("/", headers={"x-user": "eve"})
+        assert refused.status_code == 403
+        assert "eve has no role in this studio" in refused.text

@@ -175,6 +175,36 @@ def test_a_waiting_call_is_decided_where_it_waits(project, page):
     page.get_by_text("No call waits.").wait_for()
 
 
+def test_the_queue_follows_what_waits_and_nothing_moves(project, sign_in):
+    """New calls come to the end, decided ones stay as they stood; a hidden page asks nothing."""
+    page, runs, asked = sign_in(project), [], []
+    page.on("request", lambda one: asked.append(one.url) if one.url.endswith("/calls") else None)
+    page.clock.install()
+    page.goto(f"{project.url}/calls")
+    page.get_by_text("No call waits.").wait_for()
+    for number in ("C-1", "C-2"):
+        runs.append(project.ask(f"sell {number}"))
+        page.clock.run_for(4_100)
+        page.get_by_text(f'number="{number}"').wait_for()
+    assert "Calls (2)" in page.title()
+    assert page.get_by_text("No call waits.").count() == 0
+    page.get_by_label("Why; the model reads it").last.evaluate("(field) => { field.value = 'no'; }")
+    places = "[...document.querySelectorAll('[data-run]')].map((row) => row.offsetTop)"
+    before = page.evaluate(places)
+    project.approve(runs[0])
+    page.clock.run_for(4_100)
+    page.get_by_text("decided meanwhile").first.wait_for()
+    assert page.evaluate(places)[0] == before[0]
+    assert page.locator("[data-run]").count() == 2
+    assert page.get_by_role("button", name="Approve").first.is_disabled()
+    assert page.get_by_role("button", name="Approve").last.is_enabled()
+    assert page.locator("textarea").last.evaluate("(field) => field.value") == "no"
+    page.evaluate("Object.defineProperty(document, 'hidden', { value: true })")
+    count = len(asked)
+    page.clock.run_for(20_000)
+    assert len(asked) == count
+
+
 def test_tools_are_found_as_one_types(project, page):
     """The list follows the field, and the field keeps the focus."""
     page.goto(f"{project.url}/tools")

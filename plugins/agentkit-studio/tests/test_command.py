@@ -65,6 +65,8 @@ def test_with_tools_there_is_an_agent(served, tmp_path):
     [
         (["--host", "0.0.0.0"], "beyond this machine users need keys"),
         (["--keys-from", "absent.txt"], "cannot be read"),
+        (["--keys-from", "ABSENT"], "the environment variable ABSENT is not set"),
+        (["--keys-from", "ann=key-of-ann-0123456789"], "the name of an environment variable"),
     ],
 )
 def test_what_would_let_anybody_in_is_refused(served, options, words):
@@ -83,3 +85,52 @@ def test_a_team_has_keys_and_roles(served, tmp_path):
     access = served["app"].state.studio.access
     assert (access.named("ann").role, access.named("bob").role) == ("reviewer", "viewer")
     assert "once=" not in done.stderr
+
+
+PROJECT = """
+store = "sqlite:///shop.db"
+tools = ["shop.py"]
+model = "openai-compatible:m@http://x"
+
+[gates]
+alpha = 0.01
+
+[studio]
+keys-from = "STUDIO_KEYS"
+viewer = ["vera"]
+reviewer = ["ann"]
+operator = ["ada"]
+prefix = "/studio"
+"""
+
+
+def test_a_project_names_its_users_and_their_roles(served, tmp_path, monkeypatch):
+    """Beside its store, tools and gates; keys stay in the environment, and flags go before."""
+    (tmp_path / "agentkit.toml").write_text(PROJECT)
+    (tmp_path / "shop.py").write_text(TOOLS)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    keys = {name: f"key-of-{name}-0123456789" for name in ("vera", "ann", "eve")}
+    monkeypatch.setenv("STUDIO_KEYS", ",".join(f"{name}={key}" for name, key in keys.items()))
+    done = CliRunner().invoke(main, ["studio", "--operator", "ann"])
+    assert done.exit_code == 0, done.output
+    studio = served["app"].state.studio
+    roles = {name: studio.access.named(name).role for name in ("vera", "ann", "ada", "eve")}
+    assert roles == {"vera": "viewer", "ann": "operator", "ada": "nobody", "eve": "nobody"}
+    assert (studio.agents is not None, studio.gates.alpha) == (True, 0.01)
+    assert (tmp_path / "shop.db").exists()
+    done = CliRunner().invoke(main, ["studio"])
+    assert "There is no key of ada yet." in done.stderr
+    assert studio.access.named("ada").role != served["app"].state.studio.access.named("ada").role
+
+
+def test_a_wrong_word_in_the_table_is_told(served, tmp_path):
+    """With what was meant; other commands do not mind the table, whether or not it is read."""
+    (tmp_path / "agentkit.toml").write_text('[studio]\nreviewers = ["ann"]\n')
+    done = run()
+    assert done.exit_code == 2
+    assert "did you mean 'reviewer'" in done.stderr
+    assert served == {}
+    assert CliRunner().invoke(main, ["check", "--help"]).exit_code == 0
+    found = CliRunner().invoke(main, ["episodes", "list", "--store", "memory:"])
+    assert "[studio]" not in found.stderr

@@ -10,17 +10,19 @@ from math import log
 from hypothesis import given, strategies as st
 from starlette.testclient import TestClient
 
-from agentkit import open_store
+from agentkit import Library, ToolDefinition, open_store
 from agentkit.cli.stores import manager_of
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import StoreUnavailableError
+from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.observers import judged
+from agentkit.library import LibraryChange
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit_studio import Access, create_studio
-from agentkit_studio.health_fold import HealthFold
+from agentkit_studio.health_fold import MANY_TOOLS, MOST_FINDINGS, Examination, HealthFold
 
 
 def made(number, version=1, passed=None, **fields):
@@ -138,6 +140,48 @@ def test_of_many_canaries_the_newest_are_kept():
         store.append(made(number, passed=True, metadata=labels))
     fold.update(wait=20)
     assert [len(fold.scores_of(f"p{one}")) for one in (2, 3, 6)] == [0, 5, 5]
+
+
+def test_earlier_libraries_are_those_of_the_store(store, manager):
+    """Made from the newest one, which they share their unchanged tools with."""
+    manager.register([replace(manager.library["loan_offer"].definition, name="lease_offer")])
+    words = replace(manager.library["loan_offer"].definition.description, summary="A loan.")
+    manager.register([replace(manager.library["loan_offer"].definition, description=words)])
+    gone = LibraryChange(proposal_id="gone", removals=("lease_offer",))
+    store.commit(gone, expected_version=manager.refresh().version)
+    fold = HealthFold(store)
+    newest = manager.refresh().version
+    for version in (*range(1, newest + 1), 99):
+        expected = store.load(version) if version <= newest else Library()
+        found = fold.library(version)
+        assert found.version == expected.version
+        assert {one.name: one.digest for one in found.definitions} == {
+            one.name: one.digest for one in expected.definitions
+        }
+
+
+def test_a_large_library_is_examined_in_pieces_with_the_same_findings():
+    """Counts, tokens and the first of each kind are those of one look."""
+    names = [f"tool_{number:04}" for number in range(MANY_TOOLS)]
+    tools = [ToolDefinition.from_schema(name, "", {"properties": {"n": {}}}) for name in names]
+    library = Library(
+        [*tools, replace(tools[0], name="Tool-0000"), replace(tools[0], name="web_search")]
+    )
+    found = None
+    examination = Examination()
+    while found is None:
+        found = examination.of(library)
+    codes = [kind.code for kind, _, _ in found.kinds]
+    whole = examine(Catalogue.of(library.definitions), codes=codes)
+    groups = {kind.code: one for kind, one in whole.grouped()}
+    assert {"no_description", "alike_names", "reserved_name"} <= set(codes) == set(groups)
+    assert {kind.code: count for kind, count, _ in found.kinds} == {
+        code: len(one) for code, one in groups.items()
+    }
+    assert codes == list(groups)
+    assert found.tokens == whole.tokens
+    for kind, _, first in found.kinds:
+        assert first == groups[kind.code][:MOST_FINDINGS]
 
 
 def test_worth_is_read_from_answers_of_eval_too():

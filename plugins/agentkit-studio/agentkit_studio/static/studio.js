@@ -31,6 +31,35 @@
     event.detail.headers["x-csrf"] = document.querySelector("meta[name=csrf]").content;
   });
 
+  // A list that others change is asked for again while it can be seen. What is new comes to its end, and what
+  // went stays where it stood without its buttons, so that nothing moves under somebody's hand.
+  const list = document.querySelector("[data-refresh]");
+  if (list) {
+    const stale = document.querySelector("[data-stale]");
+    const refresh = () => { if (!document.hidden && !list.matches(".htmx-request")) htmx.trigger(list, "refresh"); };
+    setInterval(refresh, 4000);
+    document.addEventListener("visibilitychange", refresh);
+    document.addEventListener("htmx:sendError", () => { stale.hidden = false; });
+    document.addEventListener("htmx:beforeSwap", (event) => {
+      if (event.detail.target !== list) return;
+      event.detail.shouldSwap = false;
+      const page = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
+      const fresh = page.getElementById(list.id);
+      stale.hidden = fresh !== null;
+      if (!fresh) return;
+      const rows = (of) => new Map([...of.querySelectorAll("[data-run]")].map((row) => [row.dataset.run, row]));
+      const [before, after] = [rows(list), rows(fresh)];
+      for (const [run, row] of before) {
+        if (after.has(run)) continue;
+        row.querySelector("[data-gone]").hidden = false;
+        for (const one of row.querySelectorAll("button, textarea")) one.disabled = true;
+      }
+      for (const [run, row] of after) if (!before.has(run)) list.append(row);
+      if (after.size) list.querySelector(".empty")?.remove();
+      document.title = page.title;
+    });
+  }
+
   // A choice of a text fills the field that it is written in.
   document.addEventListener("change", (event) => {
     const fills = event.target.dataset.fills;
