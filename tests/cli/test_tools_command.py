@@ -1,7 +1,5 @@
 """``agentkit tools`` and ``search``, and stories of commands that look at a library or a store."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Incremental rounds: they propose what a full round would, and read what is new."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -271,13 +271,6 @@ def test_content(message, text) -> None:
     assert completion(message).message.text == text
 
 
-def test_refusal_is_the_text_and_says_so() -> None:
-    """A refusal is shown as the answer, under its own finish reason."""
-    for message in ({"content": None, "refusal": "No."}, {"content": "", "refusal": "No."}):
-        response = completion(message, finish_reason="stop")
-        assert (response.message.text, response.finish_reason) == ("No.", "content_filter")
-
-
 @pytest.mark.parametrize(
     ("reason", "finish"),
     [

@@ -491,9 +491,7 @@ async def loan_runs(library: Library, *periods: int):
     found = []
     for number in periods:
         call = ToolCall(
-            call_id="1",
-            name="calculate_loan",
-            arguments={"total_price": 8.5, "periods": number},
+            call_id="1", name="calculate_loan", arguments={"total_price": 8.5, "periods": number}
         )
         model = ScriptedModel([[call], "Done."])
         found.append((await Agent(model, tools=[bound]).run("A loan, please.")).episode)

@@ -238,11 +238,7 @@ async def test_arguments_against_an_exploding_pattern_are_refused_at_once(fake, 
 @pytest.mark.parametrize("where", ["inputSchema", "outputSchema"])
 async def test_a_tool_whose_references_multiply_is_held(fake, entry, where):
     """It is not offered, and the listing says why; the server's other tools are."""
-    schema = {
-        "type": "object",
-        "properties": {"x": {"$ref": "#/$defs/d0"}},
-        "$defs": doubling(26),
-    }
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": doubling(26)}
     async with McpServer.in_process(
         fake(entry("bad", **{where: schema}), entry("calm")).server, new_tools="screen"
     ) as s:

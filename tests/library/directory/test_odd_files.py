@@ -379,14 +379,8 @@ def test_keys_stand_in_the_same_order():
     assert text == text_of(tool)
     keys = [line.split(":")[0] for line in text.decode().splitlines() if line[0].isalpha()]
     assert keys == [
-        "name",
-        "description",
-        "signature",
-        "specification",
-        "examples",
-        "origin",
-        "format",
-    ]
+        "name", "description", "signature", "specification", "examples", "origin", "format",
+    ]  # fmt: skip
 
 
 def test_what_nobody_sees_is_written_out():
