@@ -271,7 +271,7 @@ def failed(tmp_path, invoke, script):
     script(*(line for at in range(3) for line in calling(1_000 + at, (50, 40, 24)[at])))
     asked = invoke(
         *("eval", "seen.jsonl", "--environment", "bank.py", "--model", "script:a"),
-        *("--concurrency", "1", "--run", "customers"),
+        *("--concurrency", "1"),
     )
     assert asked.exit_code == 0, asked.stderr
 
@@ -294,7 +294,7 @@ def calling(euro, periods):
 @pytest.mark.usefixtures("failed")
 def test_without_tasks_a_person_decides(invoke):
     """Where nothing can be compared, the proposal waits for an approval."""
-    result = invoke("evolve", "--run", "customers")
+    result = invoke("evolve")
     assert "passed the checks" in result.stdout
     [waits] = ledger().proposals.values()
     assert waits.state == "validated"
@@ -361,6 +361,27 @@ def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json, plug_in):
     whole = as_json("evolve", "--full")
     assert (whole["looked_at"]["episodes"], whole["looked_at"]["earlier"]) == (3, 0)
     assert len(ledger().proposals) == 1
+
+
+@pytest.mark.usefixtures("failed")
+def test_a_round_with_tasks_reads_what_is_new_until_other_tasks_decide(
+    invoke, as_json, script, tmp_path
+):
+    """Which tasks were asked is remembered; once that makes others decide, everything is read."""
+    held = "".join(task(f"new-{at}", 2_000 + at) + "\n" for at in range(3))
+    both = (tmp_path / "seen.jsonl").read_text() + held
+    (tmp_path / "held.jsonl").write_text(held)
+    (tmp_path / "both.jsonl").write_text(both)
+    bank = ("--environment", "bank.py", "--model", "script:a")
+
+    def looked():
+        told = as_json("evolve", "--tasks", "both.jsonl", *bank, "--only", "mine")["looked_at"]
+        return told["episodes"], told["earlier"]
+
+    assert (looked(), looked()) == ((3, 0), (0, 3))
+    script(*(line for at in range(3) for line in calling(2_000 + at, 48)))
+    assert invoke("eval", "held.jsonl", *bank, "--concurrency", "1").exit_code == 0
+    assert (looked(), looked()) == ((3, 0), (0, 3))  # every second of six decides by now
 
 
 @pytest.mark.usefixtures("failed")

@@ -557,7 +557,7 @@ async def test_an_error_after_a_run_is_not_asked_again(
     def fails(self, episode):
         raise RuntimeError("secret-of-a-defect")
 
-    monkeypatch.setattr("agentkit.server.metrics.RunMetrics.observe", fails)
+    monkeypatch.setattr("agentkit.server.metrics.Metrics.observe", fails)
     async with talk(make_app()) as client:
         answer = await client.post(URL, json=body("Hi", stream=stream))
     assert "secret" not in answer.text

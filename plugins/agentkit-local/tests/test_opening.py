@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from agentkit.errors import FetchError, ModelError, ModelNotFoundError, UsageErr
 from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest, resolve_model
 from agentkit_local import LocalEngine, LocalModel, default_threads, weights
+from agentkit_local.adapters import SHIPPED
 from agentkit_local.metadata import texts_of
 from agentkit_local.threads import VARIABLE, _quota, available_cores, sleeping_threads
 
@@ -265,6 +267,19 @@ def test_an_adapter_that_was_trained_further_has_another_name(tiny_model, write_
         with LocalModel(tiny_model, adapter=write_adapter(seed=seed)) as model:
             names.add(model.name)
     assert len(names) == 2
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_adapter_has_a_name_and_is_what_its_card_says(tiny_model, name):
+    """``?adapter=calls`` finds it; card and file hold the same digest; it stays small."""
+    content = SHIPPED[name].read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    assert len(content) <= 12_000_000
+    card = SHIPPED[name].with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    base = weights.KNOWN["smollm2-135m"]
+    assert {digest, base.sha256} <= set(re.findall(r"[0-9a-f]{64}", card))
+    with resolve_model(f"local:{tiny_model}?adapter={name}") as model:
+        assert model.name == f"local:tiny+{name}@{digest[:8]}"
 
 
 @pytest.mark.parametrize("stem", ["shop", "two words & more", "50% off?", "a+b"])
