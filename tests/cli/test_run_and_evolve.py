@@ -107,6 +107,24 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
     assert f"[error, episode {kept['episode_id']}]" in result.stderr
 
 
+def test_without_a_question_each_line_is_a_turn_of_one_conversation(invoke, as_json, script):
+    """Answers go to stdout, and the second turn knows the first."""
+    script("Hello Ann.", "You are Ann.")
+    result = invoke("run", "--model", "script:a", typed="I am Ann.\n\nWho am I?\n")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "Hello Ann.\nYou are Ann.\n"
+    newest, oldest = as_json("episodes", "list")
+    assert newest["session_id"] == oldest["session_id"]
+
+
+def test_what_is_piped_in_approves_nothing(invoke, tools_file, script):
+    """In a pipe nobody is there to ask: the next line is a message, whatever it says."""
+    script(["wipe", {"path": "x"}], "I may not.", "Yes to what?")
+    result = invoke("run", "--tools", "desk.py", "--model", "script:a", typed="Delete x\ny\n")
+    assert "denied" in result.stderr
+    assert result.stdout == "I may not.\nYes to what?\n"
+
+
 def test_runs_of_a_session_are_one_conversation(invoke, as_json, script):
     """The second question is asked with the first answer before it."""
     script("Hello Ann.")
