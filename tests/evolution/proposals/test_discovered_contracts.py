@@ -278,6 +278,15 @@ def test_optional_names_are_learned_from_a_tool_that_refuses_strangers(recorded)
     }
 
 
+def test_a_schema_that_misses_its_own_names_shows_no_tool_that_refuses_strangers(recorded):
+    """A tool that drops what it does not know gets no parameter of that, whatever its schema asks for."""
+    schema = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
+    lacking = ({}, "!city is required")
+    dropped = [({"city": "Oslo", "enum": "C"}, 1), ({"city": "Rome", "enum": "F"}, 1)]
+    found = discovered(undocumented(schema=schema), recorded(lacking, lacking, *dropped))
+    assert "enum" not in found
+
+
 def test_lists_and_bounds_of_a_discovered_parameter_come_with_it(recorded):
     """A refusal that lists values is about a parameter that only refusals named."""
     one_of = "!unit must be one of 'metre', 'mile', got {!r}"
