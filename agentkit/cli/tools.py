@@ -68,9 +68,9 @@ def tools() -> None:
     """
 
 
-@command("list", group=tools)
+@command("list", short_help="List the tools and instructions of the library.", group=tools)
 def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
-    """List the tools of the library, and the instructions that it keeps of agents.
+    """List the tools of the library, and the instructions of agents.
 
     Examples:
       agentkit tools list

@@ -15,6 +15,7 @@ from support.server_steps import ErrorStatus, RawReply, RawStream
 
 from agentkit.errors import (
     ModelConnectionError,
+    ModelError,
     ModelResponseError,
     ModelStatusError,
     ModelTimeoutError,
@@ -299,6 +300,23 @@ def test_errors_of_the_http_library_and_of_json(sdk) -> None:
 
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
+
+
+def status(code: int) -> ModelStatusError:
+    """An error status."""
+    return ModelStatusError("", status=code, body="", retry_after=None)
+
+
+PASSING = [status(429), status(529), ModelConnectionError(), ModelTimeoutError()]
+LASTING = [status(501), status(400), status(404), ModelResponseError(), ModelError()]
+
+
+def test_which_failures_are_tried_again() -> None:
+    """Only failures that another attempt can mend, and only as often as allowed."""
+    policy = RetryPolicy(attempts=2)
+    assert all(policy.allows_another(error, 1) for error in PASSING)
+    assert not any(policy.allows_another(error, 2) for error in PASSING)
+    assert not any(policy.allows_another(error, 1) for error in LASTING)
 
 
 @given(st.integers(1, 2000), st.floats(0, 1, exclude_max=True), st.floats(0, 1))

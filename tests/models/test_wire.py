@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import re
@@ -181,6 +182,16 @@ def test_name_on_the_wire_depends_on_the_company() -> None:
     assert both[0]["function"]["name"].startswith("a_b_")
     assert both[0]["function"]["description"] == "About a.b."
     assert both[1]["function"]["description"] == "About a_b."
+
+
+def test_forgotten_definitions_are_not_kept() -> None:
+    """The cache holds what is in use: many short-lived tools leave only the newest tuples."""
+    one = encoder()
+    for number in range(200):
+        one.encode(replace(REQUEST, tools=(definition(f"t{number}"),)), stream=False)
+    gc.collect()
+    assert len(one._tools) <= 20
+    assert len(one._blocks) <= 20
 
 
 def test_body_without_options_has_none() -> None:
