@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -76,11 +76,12 @@ class RoundCursor:
 
     Attributes:
         newest: The id of the newest record that was read, by place.
-        tools: The digests of the definitions that were looked at, without their worked calls.
+        tools: The digests of the definitions that have something to teach, without worked calls.
         troubled: Tools that refused a call, or whose calls a verdict called wrong.
         offered: The other names that tools were offered under, by tool.
         late: Verdicts that were kept beside their episodes: the ids of the records, each with that
             of the episode.
+        asked: Which of the tasks that may decide were asked before.
     """
 
     newest: Mapping[str, str] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class RoundCursor:
     troubled: frozenset[str] = frozenset()
     offered: Mapping[str, Sequence[str]] = field(default_factory=dict)
     late: Mapping[str, str] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, path: Path, key: str) -> RoundCursor | None:
@@ -97,13 +99,15 @@ class RoundCursor:
                 kept = json.load(file)
             if kept.pop("key") != key:
                 return None
-            return cls(**{**kept, "troubled": frozenset(kept["troubled"])})
+            sets = {name: frozenset(kept[name]) for name in ("troubled", "asked")}
+            return cls(**{**kept, **sets})
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None  # the next round reads everything, and writes it anew
 
     def write(self, path: Path, key: str) -> None:
         """Keep it in a file, for rounds of this kind."""
-        kept = {**asdict(self), "troubled": sorted(self.troubled), "key": key}
+        sets = {"troubled": sorted(self.troubled), "asked": sorted(self.asked)}
+        kept = {**asdict(self), **sets, "key": key}
         with replaced(path) as draft:
             draft.write_text(json.dumps(kept), encoding="utf-8")
 
@@ -129,7 +133,10 @@ class RoundEpisodes:
 
 
 def read_round(
-    places: Sequence[EpisodePlace], library: Library, cursor: RoundCursor | None = None
+    places: Sequence[EpisodePlace],
+    library: Library,
+    cursor: RoundCursor | None = None,
+    tasks: Collection[str] = (),
 ) -> RoundEpisodes:
     """Read the episodes of a round.
 
@@ -138,6 +145,7 @@ def read_round(
         library: The tools.
         cursor: Where the last round ended; None reads everything, and so does one that a place
             knows nothing of, as when its episodes were pruned or its file was replaced.
+        tasks: Ids of the tasks that may decide; those of them that were asked are told.
 
     Raises:
         StoreError: A store failed.
@@ -147,7 +155,7 @@ def read_round(
         one.name not in known or one.store.get(known[one.name]) for one in places
     ):
         cursor = None
-    reading = _Reading(places, library, cursor)
+    reading = _Reading(places, library, cursor, tasks)
     return reading.full() if cursor is None else reading.incremental(cursor)
 
 
@@ -155,14 +163,18 @@ class _Reading:
     """One reading of the places."""
 
     def __init__(
-        self, places: Sequence[EpisodePlace], library: Library, cursor: RoundCursor | None
+        self,
+        places: Sequence[EpisodePlace],
+        library: Library,
+        cursor: RoundCursor | None,
+        tasks: Collection[str],
     ) -> None:
         self._places = places
         self._library = library
-        self._digests = {one.name: lasting_digest(one)[:16] for one in library.definitions}
         self._newest = {} if cursor is None else dict(cursor.newest)
         self._troubled = set[str]() if cursor is None else set(cursor.troubled)
         self._late = {} if cursor is None else dict(cursor.late)
+        self._asked = set[str]() if cursor is None else set(cursor.asked)
         before = {} if cursor is None else cursor.offered
         self._offered = {name: set(others) for name, others in before.items()}
         self._suffixes: dict[str, list[Episode]] = {}
@@ -170,6 +182,8 @@ class _Reading:
         self._recent: set[str] = set()
         for place in places:
             self._read_newest(place, whole=cursor is None)
+        own = (one for one in self._fresh.values() if not is_imported(one.metadata))
+        self._asked |= {one.metadata.get("task", "") for one in own}.intersection(tasks)
 
     def _read_newest(self, place: EpisodePlace, *, whole: bool) -> None:
         """Read back to the cursor, and at least as far as composites are mined from."""
@@ -256,9 +270,13 @@ class _Reading:
         names = {name for one in fresh for name, _ in _called(one)}
         verdicts = (one.verdict for one in fresh if one.verdict is not None)
         names |= {item.tool for verdict in verdicts for item in verdict.evidence}
-        now, before = self._digests, cursor.tools
+        now, before = self._digests(), cursor.tools
         names |= {name for name in now if now[name] != before.get(name)}
         return sorted(filter(self._can_teach, names))
+
+    def _digests(self) -> dict[str, str]:
+        tools = (one for one in self._library.definitions if self._can_teach(one.name))
+        return {one.name: lasting_digest(one)[:16] for one in tools}
 
     def _newest_of(
         self, name: str, there: Mapping[str, Episode], earlier: dict[str, Episode]
@@ -316,10 +334,11 @@ class _Reading:
     def _cursor(self) -> RoundCursor:
         return RoundCursor(
             newest=self._newest,
-            tools=self._digests,
+            tools=self._digests(),
             troubled=frozenset(self._troubled),
             offered={name: sorted(others) for name, others in self._offered.items()},
             late=self._late,
+            asked=frozenset(self._asked),
         )
 
 
