@@ -621,7 +621,7 @@ def _failure_result(call: ToolCall, failure: ToolFailure) -> ToolResult:
         call_id=call.call_id,
         name=call.name,
         status="denied" if failure.kind == "denied" else "failed",
-        text=diagnosis.describe_failure(call.name, failure),
+        text=clean(diagnosis.describe_failure(call.name, failure)),  # paths are of the model
         failure=failure,
     )
 
