@@ -146,6 +146,11 @@ class ToolManager:
         self._context = LifecycleContext(checker=checker, policy=lifecycle, author=self._author)
 
     @property
+    def policy(self) -> LifecyclePolicy:
+        """What proposals have to go through before they serve."""
+        return self._policy
+
+    @property
     def library(self) -> Library:
         """The newest snapshot that this manager has seen, bound and linked."""
         return self._repository.library

@@ -293,7 +293,9 @@ class ChatCompletions:
         agent = self.agent if work.waiting is None else self.agent.resumed_by(work.waiting)
         with agent.queue.watching(work.episode_id) as episode:
             try:
-                ended = await self.runs.see_through(run, receive=exchange.receive, seconds=seconds)
+                # What a person decided is carried out, though who told us of it is gone.
+                receive = _for_ever if work.approvals else exchange.receive
+                ended = await self.runs.see_through(run, receive=receive, seconds=seconds)
             except asyncio.CancelledError:
                 await self._record(work, episode, "cancelled", "CancelledError")
                 raise
@@ -357,6 +359,11 @@ class ChatCompletions:
                 return RequestError(
                     status=500, message=message, code="internal_error", episode_id=episode_id
                 )
+
+
+async def _for_ever() -> Any:
+    """What a client says that nobody waits for."""
+    await asyncio.Event().wait()
 
 
 def _model_failed(episode_id: str, cause: BaseException | None) -> RequestError:

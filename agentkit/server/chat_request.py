@@ -389,6 +389,9 @@ def _last_answers(messages: Sequence[Message]) -> dict[str, str]:
     for message in reversed(messages):
         if not isinstance(message, ToolMessage):
             break
+        if message.call_id in answers:
+            text = f"two tool messages answer the call {message.call_id[:100]!r}; send one"
+            raise RequestError(message=text, param="messages", code="answered_twice")
         answers[message.call_id] = message.text
     last, place = messages[-1], f"messages[{len(messages) - 1}]"
     if not answers and not isinstance(last, UserMessage):

@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 
+import httpx
 import pytest
 from opentelemetry import propagate
 from opentelemetry.sdk.trace import TracerProvider
@@ -300,6 +301,9 @@ async def test_each_call_needs_its_answer(make_app, talk):
             answer = await client.post(URL, json=chat(tool))
             assert answer.status_code == 400
             assert answer.json()["error"]["code"] in {"unknown_tool_call", "unanswered_tool_call"}
+        twice = [result(message, "3"), result(message, "4")]
+        answer = await client.post(URL, json=chat(ASK, message, *twice))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "answered_twice")
 
 
 CHAT, APPROVALS = "/v1/chat/completions", "/v1/approvals"
@@ -386,6 +390,31 @@ async def test_a_turn_of_client_and_desk_is_ended_by_both(make_app, talk, store,
         told["tool_call_id"] = message["tool_calls"][1]["id"]
         left_out = await client.post(CHAT, json=chat(question, message, told))
     assert left_out.json()["error"]["code"] == "unanswered_tool_call"  # it may decide itself
+
+
+async def test_a_decision_is_carried_out_though_its_approver_is_gone(served, store, keys, no_tls):
+    """A dropped connection uses no decision up: the call runs, once."""
+    ran = []
+
+    @tool(effects=["destructive"])
+    async def wipe() -> str:
+        """Delete it."""
+        await asyncio.sleep(0.5)
+        ran.append(1)
+        return "gone"
+
+    model = ScriptedModel([[ToolCall(call_id="1", name="wipe")], "Done."])
+    agent = Agent(model, tools=[wipe], store=store)
+    waits = (await agent.run("Wipe")).episode.episode_id
+    app = create_app(agent, keys=keys, approvers=["desk"])
+    with served(app) as url:
+        head = {"authorization": f"Bearer {DESK}"}
+        async with httpx.AsyncClient(verify=no_tls, base_url=url, headers=head) as desk:
+            with pytest.raises(httpx.TimeoutException):
+                await desk.post(f"{APPROVALS}/{waits}", json={"approved": True}, timeout=0.2)
+        while len(app.state.runs):
+            await asyncio.sleep(0.01)
+    assert (ran, next(store.select()).output) == ([1], "Done.")
 
 
 async def test_the_model_reads_why_not(app, talk, body, store):

@@ -115,7 +115,7 @@ class ElicitationHandler:
         if len(asked.message) + len(url or "") + json_length(asked.schema, most) > most:
             return f"its question is longer than {most}"
         is_odd = url is not None and not _is_visited(url)
-        return "its question leads to an address that is not https:" if is_odd else ""
+        return "its question leads to no plain https: address" if is_odd else ""
 
     def _declined(self, why: str) -> dict[str, Any]:
         _logger.warning("MCP server %r: declined: %s", self.server, why)
@@ -152,7 +152,8 @@ def _is_visited(url: str) -> bool:
     except ValueError:
         return False
     is_local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
-    return url.isprintable() and bool(parts.hostname) and (parts.scheme == "https" or is_local)
+    is_plain = url.isprintable() and not any(map(str.isspace, url)) and "@" not in parts.netloc
+    return is_plain and bool(parts.hostname) and (parts.scheme == "https" or is_local)
 
 
 def _problem(content: Mapping[str, Any], schema: JsonObject) -> str:

@@ -21,7 +21,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from agentkit.episodes import error_line
-from agentkit.errors import AgentKitError, StoreLookupError, StoreUnavailableError
+from agentkit.errors import AgentKitError, StoreLookupError, StoreUnavailableError, UsageError
+from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.store import EpisodeStore, Store
 from agentkit.retrieval.cascade import default_retriever
@@ -57,6 +58,7 @@ _LOG = logging.getLogger(__name__)
 
 _MOST_FORM_FIELDS = 200
 _WARMING_SECONDS = 5.0
+_CANARY = LifecyclePolicy(canary=True)
 
 
 def create_studio(
@@ -77,8 +79,8 @@ def create_studio(
     """The studio as an ASGI application.
 
     Args:
-        managed: Makes the manager of the library that is reviewed, with a policy or that of the
-            project.
+        managed: Makes the manager of the library that is reviewed, with the policy that it is
+            given, or for None that of the project.
         store: Where library and episodes are.
         access: Who may do what.
         agents: Makes the agents that answer in the playground; without it there is none.
@@ -93,7 +95,15 @@ def create_studio(
         title: Name of the project.
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
+
+    Raises:
+        UsageError: ``managed`` does not use the policy, so that a canary would serve everybody.
     """
+    if managed(_CANARY).policy != _CANARY:
+        raise UsageError(
+            "managed leaves out the policy that it is given, so a canary would serve everybody; "
+            "use it: lambda policy: ToolManager(store, lifecycle=policy or LifecyclePolicy())"
+        )
     places = tuple(
         place
         for pages in (inbox, tools, episodes, judging, playground, health)
@@ -173,7 +183,7 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
     """An address as Starlette takes it: the user is known, forms are checked, the view runs."""
 
     async def answer(request: Request) -> Response:
-        if "once" in request.query_params and not place.acts:
+        if "once" in request.query_params and request.method == "GET":  # HEAD is a preview's
             studio.access.accept(request, request.query_params["once"])
             return RedirectResponse(request.url.path, 303)  # the code leaves the address
         user = studio.access.user_of(request)

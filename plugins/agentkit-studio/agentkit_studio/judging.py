@@ -22,6 +22,7 @@ from agentkit.evolution.learning import PERSON
 from agentkit.evolution.observers import judged
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import Message, ToolCall
+from agentkit.reading import read_json
 from agentkit.tools.schema_validator import fits
 from agentkit_studio.episodes import KINDS_BY_HAND, REPLAY, episode_of, verdicts_on
 from agentkit_studio.inbox import typed_reason
@@ -96,7 +97,7 @@ def _evidence(asked: Asked, one: Episode, reason: str) -> Evidence:
 def _value(asked: Asked, one: Episode, call: ToolCall, parameter: str, typed: str) -> Any:
     """A value as it was typed: JSON, or a text where the schema or the call has one."""
     try:
-        parsed = json.loads(typed)
+        parsed = read_json(typed)
     except ValueError:
         return typed
     known = asked.studio.manager.library.get(one.library_names.get(call.name, call.name))

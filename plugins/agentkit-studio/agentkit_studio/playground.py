@@ -39,6 +39,7 @@ _LONGEST = 20_000
 _LONGEST_RESULT = 4_000
 _MOST_NAMED = 32
 _LONGEST_CALL = 20_000
+_CUT = "… (cut;"
 _WAITING = 50
 
 
@@ -178,6 +179,7 @@ def waiting(asked: Asked) -> Page:
         "more": more,
         "after": asked.query.get("after", ""),
         "can_decide": asked.studio.agents is not None,
+        "cut": _CUT,
     }
     return Page(template="calls.html", section="calls", values=values)
 
@@ -187,8 +189,17 @@ def _call(call: ToolCall) -> str:
     line = call_line(call)
     if len(line) <= _LONGEST_CALL:
         return line
-    rest = f"cut; 'agentkit episodes show' has its {len(line):,} characters"
-    return f"{line[:_LONGEST_CALL]}… ({rest})"
+    return (
+        f"{line[:_LONGEST_CALL]}{_CUT} 'agentkit episodes show' has its {len(line):,} characters)"
+    )
+
+
+def whole_calls(asked: Asked) -> Response:
+    """All that the calls of a run that waits are to do, however long."""
+    run = asked.studio.store.get(asked.path["episode_id"])
+    lines = () if run is None else map(call_line, deferred_calls(run))
+    text = "\n\n".join(map(visible, lines))
+    return Response(text.encode(errors="replace"), media_type="text/plain")
 
 
 async def decide(asked: Asked) -> Goto:
@@ -223,5 +234,6 @@ PLACES = (
     Place(path="/playground/say", name="say", view=say, role="operator", acts=True),
     Place(path="/playground/decide", name="go_on", view=go_on, role="operator", acts=True),
     Place(path="/calls", name="calls", view=waiting, title="Calls"),
+    Place(path="/calls/{episode_id}/whole", name="whole_calls", view=whole_calls),
     Place(path="/calls/{episode_id}", name="decide", view=decide, role="operator", acts=True),
 )

@@ -38,6 +38,10 @@ def test_an_address_opens_one_session(studio):
 def test_no_link_signs_anybody_in_with_a_key(studio):
     """Another site could make a browser somebody else's, who then types what others read."""
     assert studio("").get(f"/?key={KEYS['vera']}").url.path == "/login"
+    client = studio("")
+    code = client.app.state.studio.access.invite("vera")
+    client.head(f"/?once={code}")  # a preview of the address does not use it up
+    assert client.get(f"/?once={code}").url.path == "/"
 
 
 def test_wrong_keys_have_to_wait(studio, csrf_of_login):

@@ -193,6 +193,12 @@ def test_two_corrections_by_hand_become_a_rule_in_the_next_round(studio, csrf, s
         {"kind": "wrong_value", "parameter": "periods", "expected": "48"},
         {"kind": "wrong_value", "call": "1", "expected": "48"},
         {"kind": "wrong_value", "call": "1", "parameter": "periods"},
+        {
+            "kind": "wrong_value",
+            "call": "[" * 5_000,
+            "parameter": "periods",
+            "expected": "[" * 5_000,
+        },
     ],
 )
 def test_half_of_a_verdict_is_refused(studio, csrf, store, form):

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from agentkit import Agent, Instructions
-from agentkit.evolution import Proposal
+from agentkit.errors import UsageError
+from agentkit.evolution import Proposal, ToolManager
 from agentkit.library.chain import verify_chain
 from agentkit.library.events import Author
 from agentkit.testing import ScriptedModel
+from agentkit_studio import Access, create_studio
 
 
 def last_event(store):
@@ -110,6 +114,13 @@ def test_a_canary_serves_a_share(studio, act, manager, proposal_id):
     act(client, "canary", share="25")
     manager.refresh()
     assert manager.ledger.proposals[proposal_id].state == "canary"
+
+
+def test_a_manager_without_the_policy_is_refused(store):
+    """Its canary would serve everybody, unnoticed."""
+    access = Access(user_header="x-user")
+    with pytest.raises(UsageError, match="leaves out the policy that it is given"):
+        create_studio(lambda policy: ToolManager(store), store, access=access)
 
 
 def test_what_serves_is_rolled_back(studio, act, manager, proposal_id):

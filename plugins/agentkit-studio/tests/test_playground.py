@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -152,4 +153,9 @@ def test_a_long_call_is_cut_and_says_so(studio, say):
     assert "(cut;" not in waits[0]
     waits = say(client, "sell " + "C" * 19_990, session="b")[-1]["waits"]
     assert waits[0].endswith("has its 20,009 characters)")
-    assert "has its 20,009 characters" in client.get("/calls").text
+    page = client.get("/calls").text
+    assert "has its 20,009 characters" in page
+    (whole,) = re.findall(r'href="([^"]+/whole)"', page)
+    assert "C" * 19_990 in client.get(whole).text
+    assert ">Approve</button>" in page
+    assert ">Approve</button>" not in studio(read_only=True).get("/calls").text

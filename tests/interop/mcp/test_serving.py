@@ -523,6 +523,8 @@ async def test_what_is_no_answer_accepts_nothing(answer, caplog):
         ("file:///etc/passwd", "decline"),
         ("javascript:alert(1)", "decline"),
         ("https://[", "decline"),
+        ("https://bank.example@shop.example/", "decline"),
+        ("https://shop.example/ https://bank.example", "decline"),
         ("https://shop.example/" + "x" * 9_000, "decline"),
     ],
 )
