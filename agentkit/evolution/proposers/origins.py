@@ -28,7 +28,7 @@ from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, valu
 from agentkit.evolution.validation.approvals import TRUSTED, speaks_as
 from agentkit.evolution.validation.lexical_checks import readings
 from agentkit.evolution.validation.report import OriginKind, TextOrigin
-from agentkit.evolution.validation.texts import folded, numbers_in
+from agentkit.evolution.validation.texts import folded, numbers_in, stands_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
@@ -94,23 +94,31 @@ def is_vouched_for(origin: TextOrigin) -> bool:
 def _used(
     wanted: Iterable[Any], rule: Rule, record: ToolRecord, definition: ToolDefinition
 ) -> set[Any]:
-    """The values that accepted calls gave before any tool had said them in that conversation.
+    """The values that accepted calls gave before any tool said anything in that conversation.
 
     A call that follows a refusal proves nothing: whoever words the refusal also says what the next
-    call gives, and a hostile tool accepts it.
+    call gives, in whatever words, and a hostile tool accepts it. After an answer only values count
+    that the user's own request holds and no tool has said.
     """
     parameter: str = getattr(rule, "parameter", "")
     asked, found = set(wanted), set[Any]()
     for call in record.accepted if asked else ():
-        if call.earlier is None:
+        if not call.is_from_start:
             continue
-        heard = [folded(text) for text in (*call.refusals, *(one.text for one in call.earlier))]
+        heard = [folded(text) for text in heard_before(call)]
+        request = folded(call.request)
         for given in values_of(parameter, call.arguments, definition):
             is_scalar = given is None or isinstance(given, str | int | float)
             if is_scalar and given in asked - found:
-                is_prompted = any(folded(str(given)) in text for text in heard)
-                found |= set() if is_prompted else {given}
+                word = folded(str(given))
+                is_asked = stands_in(word, request) and not any(word in text for text in heard)
+                found |= {given} if is_asked or not heard else set()
     return found
+
+
+def heard_before(call: ObservedCall) -> tuple[str, ...]:
+    """What tools answered and refused before a call of its run; empty texts too."""
+    return (*call.refusals, *(one.text for one in call.earlier or ()))
 
 
 def gave_name(call: ObservedCall, name: str, definition: ToolDefinition) -> bool:
