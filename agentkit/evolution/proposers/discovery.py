@@ -115,7 +115,8 @@ def _listed(names: str) -> Iterator[str]:
 
 def _is_name(name: str) -> bool:
     known = words("statements", "words that name no parameter")
-    return _NAME.fullmatch(name) is not None and name.casefold() not in known
+    is_name = _NAME.fullmatch(name) is not None and not name.startswith("__")
+    return is_name and name.casefold() not in known
 
 
 def _sort(name: str, message: str, said: NamesSaid) -> None:
