@@ -137,10 +137,7 @@ LAZY_COMMANDS = "agentkit.cli"
 """A command loads what it needs when it runs, so that ``agentkit --help`` stays quick."""
 
 RULES: dict[str, tuple[Checker, str]] = {
-    "long function": (
-        long_functions,
-        "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES + 1),
-    ),
+    "long function": (long_functions, "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES + 1)),
     "swallowed exception": (
         swallowed_exceptions,
         "try:\n    f()\nexcept Exception as error:\n    x = None",

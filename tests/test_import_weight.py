@@ -13,25 +13,10 @@ from pathlib import Path
 import pytest
 
 HEAVY = {
-    "aiohttp",
-    "anthropic",
-    "click",
-    "docstring_parser",
-    "httpx",
-    "jsonschema",
-    "litellm",
-    "mcp",
-    "networkx",
-    "numpy",
-    "openai",
-    "pydantic",
-    "pydantic_core",
-    "rfc8785",
-    "rich",
-    "sqlite_utils",
-    "torch",
-    "xllamacpp",
-}
+    "aiohttp", "anthropic", "click", "docstring_parser", "httpx", "jsonschema", "litellm", "mcp",
+    "networkx", "numpy", "openai", "pydantic", "pydantic_core", "rfc8785", "rich", "sqlite_utils",
+    "torch", "xllamacpp",
+}  # fmt: skip
 READERS = (
     "agentkit.server.app",
     "agentkit.server.chat",

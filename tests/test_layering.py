@@ -10,29 +10,10 @@ import networkx as nx
 import pytest
 
 ORDER = (
-    "errors",
-    "reading",
-    "fetch",
-    "media",
-    "messages",
-    "tools",
-    "composites",
-    "episodes",
-    "library",
-    "models",
-    "metrics",
-    "retrieval",
-    "diagnosis",
-    "tracing",
-    "agent",
-    "evolution",
-    "evaluation",
-    "interop",
-    "server",
-    "testing",
-    "cli",
-    "__main__",
-)
+    "errors", "reading", "fetch", "media", "messages", "tools", "composites", "episodes",
+    "library", "models", "metrics", "retrieval", "diagnosis", "tracing", "agent", "evolution",
+    "evaluation", "interop", "server", "testing", "cli", "__main__",
+)  # fmt: skip
 """A layer may import itself and those before it."""
 
 LEAVES = {"_loop_bound", "_proxies", "_version", "_waiting"}
@@ -135,9 +116,7 @@ def test_no_import_cycle(runtime_modules: Mapping[str, ast.Module]) -> None:
     assert cycles(runtime_modules) == []
 
 
-def test_runtime_knows_no_plugin_and_no_training(
-    runtime_modules: Mapping[str, ast.Module],
-) -> None:
+def test_runtime_knows_no_plugin_and_no_training(runtime_modules: Mapping[str, ast.Module]) -> None:
     """Plugins and training import the runtime, never the reverse."""
     for module, tree in runtime_modules.items():
         for line, name in imported_names(module, tree, is_package=False):

@@ -13,38 +13,14 @@ import pytest
 import agentkit
 
 EXTRAS = {
-    "dev",
-    "dir",
-    "docs",
-    "fast",
-    "gepa",
-    "litellm",
-    "mcp",
-    "openapi",
-    "otel",
-    "parquet",
-    "serve",
-    "sign",
-    "vectors",
-}
+    "dev", "dir", "docs", "fast", "gepa", "litellm", "mcp", "openapi", "otel", "parquet", "serve",
+    "sign", "vectors",
+}  # fmt: skip
 TOP_LEVEL = {
-    ".ci",
-    ".gitignore",
-    ".pre-commit-config.yaml",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "LICENSE",
-    "SECURITY.md",
-    "Makefile",
-    "README.md",
-    "agentkit",
-    "docs",
-    "examples",
-    "plugins",
-    "pyproject.toml",
-    "tests",
-    "training",
-}
+    ".ci", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
+    "SECURITY.md", "Makefile", "README.md", "agentkit", "docs", "examples", "plugins",
+    "pyproject.toml", "tests", "training",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ class SelectedTools:
 
     def at_hand(self) -> dict[str, Tool]:
         """The library's tools that may be called: those offered, and those with a card."""
-        shown = {name: tool for name in self._shown if (tool := self.library.get(name))}
+        shown = {name: tool for name in self._shown if (tool := self.library.tools.get(name))}
         return {**shown, **self._tools}
 
     def add_own(self, tools: Iterable[Tool]) -> None:
@@ -117,7 +117,7 @@ class SelectedTools:
     def add(self, names: Iterable[str]) -> None:
         """Offer more tools of the library; names that it lacks are ignored."""
         for name in names:
-            tool = self.library.get(name)
+            tool = self.library.tools.get(name)
             if tool is not None and name not in self._tools and not _is_foreign_search(tool):
                 self._tools[name] = tool
                 self._definitions = None

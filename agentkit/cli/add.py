@@ -40,6 +40,7 @@ from agentkit.interop.mcp.client import McpServer, approved_in, keep_tools
 from agentkit.interop.mcp.listing import HeldTool
 from agentkit.interop.mcp.transports import HttpPlace, Place, StdioPlace
 from agentkit.library import Library, LibraryChange, Store
+from agentkit.library.directory.files import from_yaml
 from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
@@ -92,8 +93,9 @@ def import_(
 ) -> Output:
     """Import definitions from FILE: JSON or JSON lines, plain or .gz, '-' for stdin.
 
-    Accepts the formats of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own, and
-    OpenAPI 3 descriptions as JSON or YAML, whose operations become tools.
+    Accepts the formats of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own, also as
+    the .yaml files of a 'dir:' store, and OpenAPI 3 descriptions as JSON or YAML, whose operations
+    become tools.
 
     Unusable entries are reported, and so are tools whose words address the model, ask for secrets
     or hide characters; the exit status is then 1, and the others are imported in one new library
@@ -122,7 +124,8 @@ def import_(
         found = openapi.openapi_tools(data, reference=reference, prefix=prefix)
         definitions, api = found.definitions, found.report
     else:
-        batch = definitions_from_json(data, reference=file)
+        written = from_yaml(data.decode(errors="replace")) if file.endswith(".yaml") else data
+        batch = definitions_from_json(written, reference=file)
         definitions, rejected = batch.definitions, batch.rejected
     if unknown := sorted(set(overrule) - {one.name for one in definitions}):
         raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")

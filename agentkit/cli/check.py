@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 
 import click
 from click.core import ParameterSource
@@ -19,7 +20,7 @@ from agentkit.cli.stores import is_there
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.evaluation.doctor.catalogue import listed
 from agentkit.evaluation.results.texts import shown
-from agentkit.library import Library
+from agentkit.library import Library, chain
 from agentkit.library.chain import KEY_VARIABLE, event_digests, key_texts, read_verifier
 from agentkit.library.checking import check_store
 from agentkit.library.events import LibraryEvent
@@ -31,6 +32,7 @@ from agentkit.tools.error_messages import plural
 
 _SHOWN = 20
 _MOST_BYTES = 5_000_000
+_DAMAGE = {"damage", *get_args(chain.FaultCode)}
 
 
 @command()
@@ -58,7 +60,7 @@ def check(*, store_url: StoreUrl) -> Output:
     with closing(MemoryStore() if is_absent else open_to_read(store_url)) as store:
         checked = check_store(store, verifier=read_verifier(texts) if texts else None)
         found = list(checked.found)
-        is_damaged = any(one.code == "damage" for one in checked.faults)
+        is_damaged = any(one.code in _DAMAGE for one in checked.faults)
         if not is_damaged:
             found += _security(project, store_url, checked.library, store.events())
     if is_absent:

@@ -48,6 +48,7 @@ from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evaluation.settings import EvaluationLabels, ignore
+from agentkit.evaluation.task import Benchmark
 from agentkit.evaluation.task_files import is_benchmark_name, load_benchmark
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.exploration import explore
@@ -91,9 +92,7 @@ class RoundOptions:
         own: Also learn from imported episodes, and from another store or file of --episodes: your
             own agents made them. Episodes of strangers could teach anything.
         every: Read every episode. Otherwise a round reads what came since the last one, and earlier
-            episodes of the tools that it bears on; with --episodes, --run, --tool or --tasks always
-            every one.
-        run (NAME): Only the episodes of this run of 'agentkit eval'.
+            episodes of the tools that it bears on; with --episodes or --tool always every one.
         tool (NAME): Only this tool, or these instructions
         explore (NAME): First probe this tool of --tools, which must be declared to only read, with
             values from its schema, its examples and its errors. Each probe is an episode.
@@ -117,7 +116,6 @@ class RoundOptions:
     source: Annotated[str | None, option("--episodes")] = None
     own: bool = False
     every: Annotated[bool, option("--full")] = False
-    run: str | None = None
     tool: tuple[str, ...] = ()
     explore: tuple[str, ...] = ()
     budget: int = 30
@@ -251,11 +249,13 @@ class _Round:
         if absent := [name for name in named if name not in manager.library]:
             raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
         self._explore(store, code, manager.library)
-        reading = self._reading(manager.library)
+        benchmark = self._benchmark(manager.library)
+        reading = self._reading(manager.library, benchmark)
         episodes = self._episodes() if reading is None else reading.episodes
         traffic = None if reading is None else partial(self._traffic, store, reading.cursor.late)
         worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
-        with self._compared(episodes, manager.library) as (compare, lessons):
+        asked = frozenset[str]() if reading is None else reading.cursor.asked
+        with self._compared(benchmark, episodes, asked) as (compare, lessons):
             outcome = wait_for(
                 evolve(
                     manager,
@@ -271,20 +271,21 @@ class _Round:
             )
         is_done = outcome.has_learned or not outcome.unknown_tools
         if reading is not None and is_done and not outcome.silent:
-            self._keep(reading.cursor)
+            self._keep(reading.cursor, self._key(benchmark))
         return outcome
 
     def _traffic(self, store: Store, late: Mapping[str, str], tool: str) -> Sequence[Episode]:
         with opened_if_there(self.what.answers) as evaluations:
             return tool_traffic(store, evaluations, late)(tool)
 
-    def _reading(self, library: Library) -> RoundEpisodes | None:
+    def _reading(self, library: Library, benchmark: Benchmark | None) -> RoundEpisodes | None:
         """What is new, and what it bears on; None where the round reads all of some episodes."""
         what = self.what
-        if what.source is not None or what.run is not None or what.tool or what.tasks:
+        if what.source is not None or what.tool:
             return None
-        path = self._cursor_file
-        cursor = None if what.every or path is None else RoundCursor.read(path, self._kind)
+        path, tasks = self._cursor_file, _ids(benchmark)
+        key = self._key(benchmark)
+        cursor = None if what.every or path is None else RoundCursor.read(path, key)
         with ExitStack() as held:
             stores = {
                 name: held.enter_context(opened_if_there(name))
@@ -293,7 +294,14 @@ class _Round:
             there = {name: store for name, store in stores.items() if store is not None}
             taken = self._taken
             places = [EpisodePlace(name=name, store=there[name], taken=taken) for name in there]
-            reading = read_round(places, library, cursor)
+            reading = read_round(places, library, cursor, tasks)
+            if cursor is not None and benchmark is not None:
+                before, now = (
+                    deciding_tasks(benchmark.tasks, seen=one.asked)
+                    for one in (cursor, reading.cursor)
+                )
+                if before != now:  # what some tasks showed may be learned from by now, or no more
+                    reading = read_round(places, library, None, tasks)
         if not reading.cursor.newest or (reading.fresh is None and not reading.episodes):
             raise self._no_episodes()
         return reading
@@ -304,13 +312,12 @@ class _Round:
             return None
         return as_own(record) if self.what.own else record
 
-    @property
-    def _kind(self) -> str:
+    def _key(self, benchmark: Benchmark | None) -> str:
         """What rounds of this kind learn from; those of another kind begin anew."""
         what = self.what
         steps = (sorted(what.only), sorted(what.subjects))
         kind = (__version__, what.answers, what.own, steps, what.feedback_model or "")
-        return digest([*map(str, kind)])
+        return digest([*map(str, kind), *_ids(benchmark)])
 
     @property
     def _cursor_file(self) -> Path | None:
@@ -321,11 +328,11 @@ class _Round:
         folder = own_folder()
         return folder / f"{digest(self.store_url)[:16]}.evolved" if folder.is_dir() else None
 
-    def _keep(self, cursor: RoundCursor) -> None:
+    def _keep(self, cursor: RoundCursor, key: str) -> None:
         """Keep how far this round has read."""
         if (path := self._cursor_file) is not None:
             try:
-                cursor.write(path, self._kind)
+                cursor.write(path, key)
             except OSError as error:
                 say(f"{path} cannot be written, so the next round reads every episode: {error}")
 
@@ -344,15 +351,11 @@ class _Round:
             )
             say(str(wait_for(asked)))
 
-    @contextmanager
-    def _compared(
-        self, episodes: Sequence[Episode], library: Library
-    ) -> Iterator[tuple[HeldOut | None, Sequence[Episode]]]:
-        """The held-out comparer, None without such tasks, and what may be learned."""
+    def _benchmark(self, library: Library) -> Benchmark | None:
+        """The held-out tasks."""
         what, how = self.what, self.how
         if not what.tasks:
-            yield None, episodes
-            return
+            return None
         benchmark = load_benchmark(
             what.tasks,
             data=how.data,
@@ -360,9 +363,20 @@ class _Round:
             environment=how.environment,
         )
         report_left_out(benchmark, what.tasks)
+        return benchmark
+
+    @contextmanager
+    def _compared(
+        self, benchmark: Benchmark | None, episodes: Sequence[Episode], asked: frozenset[str]
+    ) -> Iterator[tuple[HeldOut | None, Sequence[Episode]]]:
+        """The held-out comparer, None without such tasks, and what may be learned."""
+        what, how = self.what, self.how
+        if benchmark is None:
+            yield None, episodes
+            return
         ours = (one for one in episodes if not is_imported(one.metadata))
         labels = filter(None, map(EvaluationLabels.of, ours))
-        seen = frozenset(one.task for one in labels if one.task)
+        seen = asked | {one.task for one in labels if one.task}
         deciding = deciding_tasks(benchmark.tasks, seen=seen)
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
         model = resolve_model(how.model)
@@ -383,14 +397,10 @@ class _Round:
         found = []
         for place in self.what.places(self.store_url):
             with opened_if_there(place) as store:
-                records = () if store is None else store.select(EpisodeFilter(labels=self._labels))
+                records = () if store is None else store.select()
                 newest = (one for one in records if not is_held_out_answer(one))
                 found += [one.episode_id for one in islice(newest, 1)]
         return tuple(found) or None
-
-    @property
-    def _labels(self) -> dict[str, str]:
-        return {} if self.what.run is None else {"run": self.what.run}
 
     def _episodes(self) -> list[Episode]:
         """The episodes to learn from: never the answers to held-out tasks."""
@@ -402,26 +412,29 @@ class _Round:
         return lessons
 
     def _no_episodes(self) -> UsageError:
-        of_run = f" of a run {self.what.run!r}" if self.what.run else ""
         return UsageError(
-            f"{' or '.join(self.what.places(self.store_url))} holds no episodes{of_run} to learn "
+            f"{' or '.join(self.what.places(self.store_url))} holds no episodes to learn "
             "from; 'agentkit run', 'agentkit serve' and 'agentkit eval' make some"
         )
 
     def _read(self, place: str) -> list[Episode]:
         """The episodes of a place; those of another one are a stranger's, unless it is said."""
-        path, labels = Path(place), self._labels
+        path = Path(place)
         if path.suffix == ".jsonl":
-            found = [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
+            found = list(read_episodes(path))
         else:
             with opened_if_there(place) as store:
-                which = EpisodeFilter(labels=labels, oldest_first=True)
-                found = [] if store is None else list(store.select(which))
+                oldest = EpisodeFilter(oldest_first=True)
+                found = [] if store is None else list(store.select(oldest))
         if self.what.own:
             return list(map(as_own, found))
         if place in {self.store_url, self.what.answers}:
             return found
         return [as_imported(one, path.name) for one in found]
+
+
+def _ids(benchmark: Benchmark | None) -> list[str]:
+    return [] if benchmark is None else [one.task_id for one in benchmark.tasks]
 
 
 def _watch(round_: _Round, *, pause: float, parent: int | None) -> None:

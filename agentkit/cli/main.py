@@ -14,7 +14,7 @@ from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("agentkit.cli.project:init", "Create a project with a working sample."),
     "demo": ("agentkit.cli.demo:demo", "See tools repair their own definitions."),
-    "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
+    "run": ("agentkit.cli.run:run", "Ask an agent a question, or chat with it."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
     "eval": (
         "agentkit.cli.evaluate:evaluation",

@@ -136,7 +136,8 @@ def _conversations(review: Review) -> Iterator[Line]:
             yield Line(f"called {one.tool}", "", 2)
             yield from _arguments(one)
         if one.answer:
-            yield Line(f"the tool answered: {one.answer}", "", 2)
+            who = "tool" if one.tool else "agent"
+            yield Line(f"the {who} answered: {one.answer}", "", 2)
         if one.verdict:
             yield Line(f"the verifier found: {one.verdict}", "", 2)
 

@@ -1,19 +1,21 @@
-"""``agentkit run``: ask an agent."""
+"""``agentkit run``: ask an agent, once or turn by turn."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import click
 
-from agentkit._waiting import wait_for
 from agentkit.agent.agent import Agent
-from agentkit.agent.session import Router
+from agentkit.agent.session import Router, new_episode_id
 from agentkit.agent.types import (
     Approval,
     Approver,
@@ -254,7 +256,7 @@ def _event_line(event: RunEvent) -> str:
 
 @command()
 def run(
-    question: str,
+    question: str | None = None,
     *,
     session: Session,
     library_place: LibraryPlace,
@@ -262,35 +264,59 @@ def run(
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
-    """Ask an agent QUESTION ('-' reads it from stdin) and print its answer.
+    """Ask an agent QUESTION ('-' reads it from stdin) and print its answer; without it, chat.
 
     The answer goes to stdout, tool calls and results to stderr. Calls left to you (tools without
     code) are printed to stdout, one a line. Every run is recorded as an episode; see
-    'agentkit episodes show last'. Runs of one --session are one conversation.
+    'agentkit episodes show last'. Runs of one --session are one conversation. In a chat each line
+    is a turn, and Ctrl-D ends it.
 
     Examples:
       agentkit run "What is 17 * 23?" --tools calculator.py
-      agentkit run "And times two?" --tools calculator.py --session sums
+      agentkit run --tools calculator.py --instructions "Show each step."
       agentkit run "Book a table for two" --catalogue --refine adaptive --json
       echo "Hello" | agentkit run - --model openai:gpt-4o-mini
     """
-    typed = read_content("-").decode(errors="replace") if question == "-" else question
-    text = typed.strip()
-    if not text:
+    if question == "-":
+        question = read_content("-").decode(errors="replace")
+    if question is not None and not question.strip():
         raise click.UsageError("the question is empty")
-
-    async def ask() -> None:
-        try:
-            deps = await made_deps(load_deps(options.deps)[0], None)
-            await _answer(agent, text, session, deps, as_json=as_json)
-        except RunError as error:
-            if isinstance(error.episode, Episode):
-                say(f"[error, episode {error.episode.episode_id}]")
-            raise
-        finally:
-            await agent.close()
-
-    with opened(store_url) as store:
+    talks = question is None and is_interactive()
+    if question is None:
+        session = session or new_episode_id()
+    # Lines are read outside the event loop, where Ctrl-C ends them at once.
+    with opened(store_url) as store, asyncio.Runner() as runner:
         approve = ask_at_terminal(yes=options.yes)
         agent = make_agent(options, store, library_place=library_place, approve=approve)
-        wait_for(ask())
+        deps = runner.run(made_deps(load_deps(options.deps)[0], None))
+        if talks:
+            tools = f"{plural(len(agent.library), 'tool')} of library version"
+            say(f"{agent.model.name}, {tools} {agent.library.version}. Ctrl-D ends the chat.")
+        try:
+            for text in filter(None, map(str.strip, _turns(question, talks=talks))):
+                try:
+                    runner.run(_answer(agent, text, session, deps, as_json=as_json))
+                except RunError as error:
+                    if isinstance(error.episode, Episode):
+                        say(f"[error, episode {error.episode.episode_id}]")
+                    if not talks:
+                        raise
+                    say(f"Error: {error}")  # the chat can go on
+        finally:
+            runner.run(agent.close())
+        if talks:
+            say(f"To go on: agentkit run --session {session}")
+
+
+def _turns(question: str | None, *, talks: bool) -> Iterator[str]:
+    """What is asked: the question, or lines until there are no more."""
+    if question is not None:
+        yield question
+    elif not talks:
+        yield from sys.stdin
+    else:
+        with suppress(ImportError):  # not on every platform
+            importlib.import_module("readline")  # input() edits lines once it is loaded
+        with suppress(EOFError):
+            while True:
+                yield input("> ")

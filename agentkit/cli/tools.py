@@ -40,7 +40,7 @@ from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
 from agentkit.retrieval.cascade import default_retriever
-from agentkit.retrieval.retriever import Hit, Retrieval
+from agentkit.retrieval.retriever import Retrieval
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import rule_sentence
@@ -68,9 +68,9 @@ def tools() -> None:
     """
 
 
-@command("list", group=tools)
+@command("list", short_help="List the tools and instructions of the library.", group=tools)
 def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
-    """List the tools of the library, and the instructions that it keeps of agents.
+    """List the tools of the library, and the instructions of agents.
 
     Examples:
       agentkit tools list
@@ -196,13 +196,10 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
             saved = 0  # a circle, a gap or a broken program hides it
         if saved:
             yield "saves", "1 call" if saved == 1 else f"{rounded(saved)} calls"
-        faults = {fault.child: f"  ! {fault.code}" for fault in pin_faults(library, [name])}
         pins = {pin.name: pin.digest[:12] for pin in definition.signature.children}
         for child in dict.fromkeys((*dag.children.get(name, ()), *pins)):
-            yield (
-                "calls",
-                f"{one_line(child)} {pins.get(child, 'not pinned')}{faults.get(child, '')}",
-            )
+            yield "calls", f"{one_line(child)} {pins.get(child, 'not pinned')}"
+        yield from (("fault", one_line(one.message)) for one in pin_faults(library, [name]))
     if above := dag.parents.get(name):
         yield "used by", one_line(", ".join(above))
 
@@ -302,25 +299,20 @@ def _print_kinds(checkup: Checkup) -> None:
             say(f"{_SHOWN} of {len(found):,} shown; --json has all")
 
 
-_SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
-"""Reports about what the model gets: their tokens are really spent, cards first."""
-
-
 @command()
-def search(query: str, *, limit: int = 10, explain: bool = False, store_url: StoreUrl) -> Output:
+def search(query: str, *, limit: int = 10, store_url: StoreUrl) -> Output:
     """Rank the library's tools for QUERY, as an agent would.
 
     Tools marked with * would be offered to the model in full; the others of the shortlist would
-    appear as one-line cards at most.
+    appear as one-line cards at most. --json also says what each stage left and cost, and where the
+    score of each tool comes from.
 
     Args:
         limit: Most rows.
-        explain: Show what each stage left and cost, and where the score of each tool comes from.
 
     Examples:
       agentkit search "area of a triangle"
       agentkit search "book a flight" --limit 3 --json
-      agentkit search "book a flight" --explain
     """
     with opened_to_read(store_url) as store:
         library = store.load()  # while it is open it also gives, and keeps, the search index
@@ -332,28 +324,46 @@ def search(query: str, *, limit: int = 10, explain: bool = False, store_url: Sto
         "library_version": library.version,
         "tokens": found.tokens,
         "offered": offered,
-        "hits": [_hit(one, explain=explain) for one in hits],
-    }
-    if explain:
-        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
-        record["stages"] = [
-            {"stage": one.stage, "survivors": one.survivors, "tokens": one.tokens}
-            | {"cpu_ms": round(one.cpu_seconds * 1e3, 3)}
+        "hits": [
+            {
+                "name": one.definition.name,
+                "score": one.score,
+                "fields": dict(one.fields),
+                "reason": one.reason,
+                "summary": one.definition.description.summary,
+            }
+            for one in hits
+        ],
+        "notes": list(found.notes),
+        "unmatched": list(found.unmatched),
+        "stages": [
+            {
+                "stage": one.stage,
+                "survivors": one.survivors,
+                "tokens": one.tokens,
+                "cpu_ms": round(one.cpu_seconds * 1e3, 3),
+            }
             for one in found.stages
-        ]
+        ],
+    }
 
     def view() -> None:
-        if explain:
-            _print_stages(found)
         if not hits:
             say(_nothing_found(found, library))
             return
-        more = [fold("of which"), fold("why")] if explain else [cut("summary")]
         rows = (
-            (rank, "*" if hit.definition.name in offered else "", *_hit_cells(hit, explain=explain))
+            (
+                rank,
+                "*" if hit.definition.name in offered else "",
+                one_line(hit.definition.name),
+                f"{hit.score:.3f}",
+                hit.reason,
+                one_line(hit.definition.description.summary),
+            )
             for rank, hit in enumerate(hits, 1)
         )
-        print_table([right("#"), "", fold("tool"), right("score"), *more], rows)
+        columns = (right("#"), "", fold("tool"), right("score"), fold("why"), cut("summary"))
+        print_table(columns, rows)
         say(
             f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(offered)} "
             f"offered in full (*), about {found.tokens:,} prompt tokens; "
@@ -361,39 +371,6 @@ def search(query: str, *, limit: int = 10, explain: bool = False, store_url: Sto
         )
 
     return Output(record=record, view=view)
-
-
-def _hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    record = {"name": hit.definition.name, "score": hit.score, "reason": hit.reason}
-    record |= {"summary": hit.definition.description.summary}
-    return record | ({"fields": dict(hit.fields)} if explain else {})
-
-
-def _hit_cells(hit: Hit, *, explain: bool) -> tuple[str, ...]:
-    name, summary = hit.definition.name, hit.definition.description.summary
-    shares = (f"{field.replace('_', ' ')} {score:+.3f}" for field, score in hit.fields.items())
-    more = (", ".join(shares), hit.reason) if explain else (one_line(summary),)
-    return one_line(name), f"{hit.score:.3f}", *more
-
-
-def _print_stages(found: Retrieval) -> None:
-    """What each stage kept and cost, and further notes."""
-    rows = [
-        (
-            _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),
-            f"{one.survivors:,}",
-            f"{one.tokens:,}" if one.tokens else "",
-            f"{one.cpu_seconds * 1e3:.2f}" if one.cpu_seconds else "",
-        )
-        for one in found.stages
-    ]
-    print_table(["stage", *map(right, ("tools left", "tokens", "CPU ms"))], rows)
-    notes = ["CPU times are those of a first query, loading included; later ones take less."]
-    notes += [f"No tool has: {', '.join(found.unmatched)}"] if found.unmatched else []
-    click.echo()
-    for note in (*notes, *found.notes):
-        print_text(note)
-    click.echo()
 
 
 def _nothing_found(found: Retrieval, library: Library) -> str:

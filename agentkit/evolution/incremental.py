@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -77,11 +77,12 @@ class RoundCursor:
 
     Attributes:
         newest: The id of the newest record that was read, by place.
-        tools: The digests of the definitions that were looked at, without their worked calls.
+        tools: The digests of the definitions that have something to teach, without worked calls.
         troubled: Tools that refused a call, or whose calls a verdict called wrong.
         offered: The other names that tools were offered under, by tool.
         late: Verdicts that were kept beside their episodes: the ids of the records, each with that
             of the episode.
+        asked: Which of the tasks that may decide were asked before.
     """
 
     newest: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +90,7 @@ class RoundCursor:
     troubled: frozenset[str] = frozenset()
     offered: Mapping[str, Sequence[str]] = field(default_factory=dict)
     late: Mapping[str, str] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, path: Path, key: str) -> RoundCursor | None:
@@ -103,8 +105,15 @@ class RoundCursor:
                 for part in ("newest", "tools", "late")
             )
             offered = {name: [*map(str, others)] for name, others in kept["offered"].items()}
-            troubled = frozenset(map(str, kept["troubled"]))
-            return cls(newest=newest, tools=tools, troubled=troubled, offered=offered, late=late)
+            troubled, asked = (frozenset(map(str, kept[part])) for part in ("troubled", "asked"))
+            return cls(
+                newest=newest,
+                tools=tools,
+                troubled=troubled,
+                offered=offered,
+                late=late,
+                asked=asked,
+            )
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None  # the next round reads everything, and writes it anew
 
@@ -114,7 +123,8 @@ class RoundCursor:
         Raises:
             OSError: The file cannot be written, or is a link, a pipe or a device.
         """
-        kept = {**asdict(self), "troubled": sorted(self.troubled), "key": key}
+        sets = {"troubled": sorted(self.troubled), "asked": sorted(self.asked)}
+        kept = {**asdict(self), **sets, "key": key}
         os.close(plain_here(os.fspath(path), os.O_WRONLY | os.O_CREAT, 0o600))
         with replaced(path) as draft:
             draft.write_text(json.dumps(kept), encoding="utf-8")
@@ -141,7 +151,10 @@ class RoundEpisodes:
 
 
 def read_round(
-    places: Sequence[EpisodePlace], library: Library, cursor: RoundCursor | None = None
+    places: Sequence[EpisodePlace],
+    library: Library,
+    cursor: RoundCursor | None = None,
+    tasks: Collection[str] = (),
 ) -> RoundEpisodes:
     """Read the episodes of a round.
 
@@ -150,6 +163,7 @@ def read_round(
         library: The tools.
         cursor: Where the last round ended; None reads everything, and so does one that a place
             knows nothing of, as when its episodes were pruned or its file was replaced.
+        tasks: Ids of the tasks that may decide; those of them that were asked are told.
 
     Raises:
         StoreError: A store failed.
@@ -159,7 +173,7 @@ def read_round(
         one.name not in known or one.store.get(known[one.name]) for one in places
     ):
         cursor = None
-    reading = _Reading(places, library, cursor)
+    reading = _Reading(places, library, cursor, tasks)
     return reading.full() if cursor is None else reading.incremental(cursor)
 
 
@@ -167,14 +181,18 @@ class _Reading:
     """One reading of the places."""
 
     def __init__(
-        self, places: Sequence[EpisodePlace], library: Library, cursor: RoundCursor | None
+        self,
+        places: Sequence[EpisodePlace],
+        library: Library,
+        cursor: RoundCursor | None,
+        tasks: Collection[str],
     ) -> None:
         self._places = places
         self._library = library
-        self._digests = {one.name: lasting_digest(one)[:16] for one in library.definitions}
         self._newest = {} if cursor is None else dict(cursor.newest)
         self._troubled = set[str]() if cursor is None else set(cursor.troubled)
         self._late = {} if cursor is None else dict(cursor.late)
+        self._asked = set[str]() if cursor is None else set(cursor.asked)
         before = {} if cursor is None else cursor.offered
         self._offered = {name: set(others) for name, others in before.items()}
         self._suffixes: dict[str, list[Episode]] = {}
@@ -182,6 +200,8 @@ class _Reading:
         self._recent: set[str] = set()
         for place in places:
             self._read_newest(place, whole=cursor is None)
+        own = (one for one in self._fresh.values() if not is_imported(one.metadata))
+        self._asked |= {one.metadata.get("task", "") for one in own}.intersection(tasks)
 
     def _read_newest(self, place: EpisodePlace, *, whole: bool) -> None:
         """Read back to the cursor, and at least as far as composites are mined from."""
@@ -268,9 +288,13 @@ class _Reading:
         names = {name for one in fresh for name, _ in _called(one)}
         verdicts = (one.verdict for one in fresh if one.verdict is not None)
         names |= {item.tool for verdict in verdicts for item in verdict.evidence}
-        now, before = self._digests, cursor.tools
+        now, before = self._digests(), cursor.tools
         names |= {name for name in now if now[name] != before.get(name)}
         return sorted(filter(self._can_teach, names))
+
+    def _digests(self) -> dict[str, str]:
+        tools = (one for one in self._library.definitions if self._can_teach(one.name))
+        return {one.name: lasting_digest(one)[:16] for one in tools}
 
     def _newest_of(
         self, name: str, there: Mapping[str, Episode], earlier: dict[str, Episode]
@@ -328,10 +352,11 @@ class _Reading:
     def _cursor(self) -> RoundCursor:
         return RoundCursor(
             newest=self._newest,
-            tools=self._digests,
+            tools=self._digests(),
             troubled=frozenset(self._troubled),
             offered={name: sorted(others) for name, others in self._offered.items()},
             late=self._late,
+            asked=frozenset(self._asked),
         )
 
 

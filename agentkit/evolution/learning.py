@@ -24,6 +24,7 @@ from collections.abc import (
     Set as AbstractSet,
 )
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from agentkit.agent.session import new_episode_id
@@ -373,12 +374,13 @@ def lessons_of(
 
 def _example(use: Use, names: AbstractSet[str]) -> Example:
     """The words with the arguments that may be kept; what came back is not a part of it."""
+    short = {name: value for name, value in use.arguments.items() if _is_short(value)}
+    is_plain = suspicious_part(short) is None  # one look at all of them costs as much as at one
     kept = {
         name: value
-        for name, value in use.arguments.items()
-        if _is_short(value)
-        and private_part({name: value}) is None
-        and suspicious_part({name: value}) is None
+        for name, value in short.items()
+        if private_part({name: value}) is None
+        and (is_plain or suspicious_part({name: value}) is None)
         and not calls_another(value, names, use.tool)
     }
     return Example(arguments=kept, query=use.query, is_whole=False)
@@ -432,7 +434,13 @@ def _fault_of_words(use: Use, learned: Collection[str]) -> SkipReason | None:
         return "learned_before"
     if invisible(use.query):
         return "invisible"
-    return "suspicious" if suspicious_part(use.query) else None
+    return "suspicious" if _is_suspicious(use.query) else None
+
+
+@lru_cache(maxsize=1_000)
+def _is_suspicious(query: str) -> bool:
+    """Whether a request looks like an attack; the calls of one episode share theirs."""
+    return suspicious_part(query) is not None
 
 
 def _fitting(use: Use, validator: ArgumentValidator) -> JsonObject | None:
@@ -536,6 +544,10 @@ def feedback_on(store: EpisodeStore, episode_id: str) -> Iterator[Episode]:
 def is_by_user(verdict: Verdict | None) -> bool:
     """Whether a user gave a verdict, of whom nothing is known but the key."""
     return verdict is not None and verdict.verifier == FEEDBACK
+
+
+PERSON = "person"
+"""``Verdict.verifier`` of a verdict that a reviewer gave by hand, as in the studio."""
 
 
 def user_texts(verdict: Verdict | None) -> Iterator[str]:

@@ -34,7 +34,7 @@ from agentkit.evolution.worth import Traffic, Worth, undoing, worth_of
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules.checking import demanded
 from agentkit.tools.schema_validator import fits
 
@@ -132,7 +132,7 @@ class Conversation:
         tool: The tool that was called; empty where nothing was.
         arguments: What it was called with, each value as JSON.
         wrong: Names of the arguments that were wrong, as far as anything says so.
-        answer: What the tool answered.
+        answer: What the tool answered; the agent, where instructions are to change.
         verdict: What a verifier found; empty for nothing.
         has_failed: Whether a call of the tool failed, or a verifier found something.
     """
@@ -174,6 +174,9 @@ def _conversation(episode: Episode, tool: str, after: ToolDefinition | None) -> 
         arguments={},
         verdict="; ".join(dict.fromkeys(one.message for one in findings)),
     )
+    if is_instructions(tool):
+        is_wrong = verdict is not None and not verdict.passed
+        return replace(told, answer=str(episode.output or ""), has_failed=is_wrong)
     if not calls:
         return told
     call, result = (failed or calls)[0]

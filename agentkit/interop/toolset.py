@@ -325,7 +325,7 @@ class ToolsetRun:
     def tool(self, name: str) -> Tool | None:
         """The tool of that name that the model may call; None for one that is not ours."""
         offer = self._selection.tools
-        return offer.get(name) or self.library.get(name)
+        return offer.get(name) or self.library.tools.get(name)
 
     def as_call(self, call_id: str, wire_name: str, arguments: str | Mapping[str, Any]) -> ToolCall:
         """A call as frameworks hand it on, under the name that the library knows.

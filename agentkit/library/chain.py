@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from agentkit.errors import MissingExtraError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest
 from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Signer, Verifier, moment_of
-from agentkit.library.store import ToolRevision, ToolStore
+from agentkit.library.store import StoreFault, ToolRevision, ToolStore
 from agentkit.tools.canonical import digest
 
 if TYPE_CHECKING:
@@ -238,33 +238,13 @@ NOTES: frozenset[FaultCode] = frozenset({"clock", "unchecked", "untold"})
 """Codes that do not indicate tampering: clocks go backwards, tools may be imported."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChainFault:
-    """One thing that is wrong with a chain, or worth to know.
-
-    Attributes:
-        sequence: The event that it is about.
-        code: What is wrong.
-        message: The same in a sentence.
-    """
-
-    sequence: int
-    code: FaultCode
-    message: str
-
-    @property
-    def is_note(self) -> bool:
-        """Whether the chain may still be whole."""
-        return self.code in NOTES
-
-
 def verify_chain(
     events: Iterable[LibraryEvent],
     *,
     verifier: Verifier | None = None,
     signed_from: int = 1,
     expected_head: ChainHead | None = None,
-) -> tuple[ChainFault, ...]:
+) -> tuple[StoreFault, ...]:
     """All faults of a chain, in the order of the events.
 
     A chain alone shows that an event before its last was changed, dropped, moved or repeated.
@@ -281,7 +261,7 @@ def verify_chain(
         expected_head: Where the chain ended at an earlier time. It may have grown since.
 
     Returns:
-        Faults and notes; see ``ChainFault.is_note``.
+        Faults and notes; see ``StoreFault.is_note``.
 
     Example:
         >>> from agentkit.library.events import Author, EventDraft, chained
@@ -304,21 +284,21 @@ def _faults(
     verifier: Verifier | None,
     signed_from: int,
     expected_head: ChainHead | None,
-) -> Iterator[ChainFault]:
+) -> Iterator[StoreFault]:
     unchecked, seen = 0, ""
     before: LibraryEvent | None = None
     for event in events:
         if not _hash(event):
-            yield _fault(event, "unreadable", "holds what JSON cannot, so it has no hash")
+            yield _fault_of(event, "unreadable", "holds what JSON cannot, so it has no hash")
         yield from _misplaced(before, event)
         if verifier is None:
             unchecked += bool(event.signature)
         elif not event.signature:
             if event.sequence >= signed_from:
-                yield _fault(event, "unsigned", "carries no signature")
+                yield _fault_of(event, "unsigned", "carries no signature")
         elif not verifier.verify(_hash(event), event.signature):
             words = "carries a signature that was made with another key, or for another content"
-            yield _fault(event, "signature", words)
+            yield _fault_of(event, "signature", words)
         if expected_head is not None and event.sequence == expected_head.sequence:
             seen = _hash(event)
         before = event
@@ -327,7 +307,7 @@ def _faults(
 
 def _at_end(
     last: int, unchecked: int, seen: str, expected_head: ChainHead | None
-) -> Iterator[ChainFault]:
+) -> Iterator[StoreFault]:
     """Faults only the end shows: a head that differs from the expected one, and unchecked keys."""
     if expected_head is not None and expected_head.sequence and seen != expected_head.hash:
         expected = expected_head.sequence
@@ -335,13 +315,13 @@ def _at_end(
         if last < expected:
             end = f"ends with event {last}" if last else "is empty"
             message = f"the chain {end}, but event {expected} was seen before: its end was cut off"
-        yield ChainFault(sequence=expected, code="head", message=message)
+        yield _fault(expected, "head", message)
     if unchecked:
         message = f"signatures that nobody checked, because no key was given: {unchecked:,}"
-        yield ChainFault(sequence=last, code="unchecked", message=message)
+        yield _fault(last, "unchecked", message)
 
 
-def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[ChainFault]:
+def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[StoreFault]:
     """Whether an event follows the one before it, in place, by hash and in time."""
     last = 0 if before is None else before.sequence
     if event.sequence > last + 1:
@@ -349,25 +329,32 @@ def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[Cha
         lost = f"event {last + 1} is" if event.sequence == last + 2 else lost
         where = f"follows event {last}" if before is not None else "is the first"
         message = f"{lost} missing: event {event.sequence} {where}"
-        yield ChainFault(sequence=last + 1, code="gap", message=message)
+        yield _fault(last + 1, "gap", message)
     elif event.sequence <= last:
-        yield _fault(event, "order", f"stands behind event {last}: it was moved, or is there twice")
+        yield _fault_of(
+            event, "order", f"stands behind event {last}: it was moved, or is there twice"
+        )
     elif before is None and event.previous:
-        yield _fault(event, "link", "is the first and names one before it: it was changed")
+        yield _fault_of(event, "link", "is the first and names one before it: it was changed")
     elif before is not None and event.previous != _hash(before):
         words = (
             f"is not the one that event {event.sequence} was chained to: one of the two was "
             "changed after it was written"
         )
-        yield _fault(before, "link", words)
+        yield _fault_of(before, "link", words)
     earlier, later = None if before is None else moment_of(before.at), moment_of(event.at)
     if before is not None and earlier and later and later < earlier:
         words = f"is of {event.at}, before event {before.sequence} ({before.at}): a clock was set"
-        yield _fault(event, "clock", words)
+        yield _fault_of(event, "clock", words)
 
 
-def _fault(event: LibraryEvent, code: FaultCode, words: str) -> ChainFault:
-    return ChainFault(sequence=event.sequence, code=code, message=f"event {event.sequence} {words}")
+def _fault_of(event: LibraryEvent, code: FaultCode, words: str) -> StoreFault:
+    return _fault(event.sequence, code, f"event {event.sequence} {words}")
+
+
+def _fault(sequence: int, code: FaultCode, message: str) -> StoreFault:
+    place = f"event {sequence}" if sequence else "events"
+    return StoreFault(place=place, code=code, message=message, is_note=code in NOTES)
 
 
 def _hash(event: LibraryEvent) -> str:
@@ -383,7 +370,7 @@ _WRITES: frozenset[EventKind] = frozenset({"written", "active", "rolled_back"})
 """Kinds of events that come with definitions, whose facts may tell of several."""
 
 
-def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[ChainFault, ...]:
+def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[StoreFault, ...]:
     """Where a store differs from its events, in the order of the events.
 
     An event says which digests tools had at its library version: its own tool in ``digest_after``;
@@ -411,20 +398,20 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
     """
     kept = tuple(events)
     histories: dict[str, Sequence[ToolRevision]] = {}
-    found: list[ChainFault] = []
+    found: list[StoreFault] = []
     for event in kept:
         if event.library_version:
             try:
-                found += _library_faults(event, store, histories)
+                found += _contradictions(event, store, histories)
             except StoreFormatError as error:
                 words = f"tells of what the store does not read: {error}"
-                found.append(_fault(event, "definition", words))
+                found.append(_fault_of(event, "definition", words))
     return (*found, *_unrecorded_versions(kept, store.versions()))
 
 
-def _library_faults(
+def _contradictions(
     event: LibraryEvent, store: ToolStore, histories: dict[str, Sequence[ToolRevision]]
-) -> Iterator[ChainFault]:
+) -> Iterator[StoreFault]:
     """Where the store contradicts an event; each history is read once."""
     version = event.library_version
     for name, stated in event_digests(event):
@@ -439,7 +426,7 @@ def _library_faults(
                 for one in (stated, actual)
             )
             words = f"says that {name!r} had {had} at library version {version}, but the store "
-            yield _fault(event, "definition", f"{words}holds {holds}")
+            yield _fault_of(event, "definition", f"{words}holds {holds}")
     bulk = bulk_of(event)
     if bulk is not None:
         applied = next(iter(store.changes(after=version - 1)), None)
@@ -451,7 +438,7 @@ def _library_faults(
                 f"says that library version {version} brought {bulk[0]:,} definitions with a "
                 f"digest over all of them, but the store holds {len(made):,}, or others"
             )
-            yield _fault(event, "definition", words)
+            yield _fault_of(event, "definition", words)
 
 
 def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
@@ -482,7 +469,7 @@ def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
 
 def _unrecorded_versions(
     events: Iterable[LibraryEvent], versions: Iterable[int]
-) -> Iterator[ChainFault]:
+) -> Iterator[StoreFault]:
     """A note on versions without an event."""
     stated = {
         event.library_version for event in events if event.digest_after or event.kind == "written"
@@ -491,4 +478,4 @@ def _unrecorded_versions(
     if untold:
         more = f" and {len(untold) - 1:,} others" if len(untold) > 1 else ""
         message = f"no event tells of library version {untold[0]}{more}"
-        yield ChainFault(sequence=0, code="untold", message=message)
+        yield _fault(0, "untold", message)

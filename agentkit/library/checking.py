@@ -54,18 +54,9 @@ class StoreCheck:
         """What is worth to know, and no fault."""
         return tuple(one for one in self.found if one.is_note)
 
-    def report(
-        self,
-        place: str,
-        message: str,
-        *,
-        advice: str = "",
-        code: str = "damage",
-        is_note: bool = False,
-    ) -> None:
-        """Note a fault; several parts of a check may meet the same one."""
-        fault = StoreFault(place=place, message=message, advice=advice, code=code, is_note=is_note)
-        self.found[fault] = None
+    def report(self, place: str, message: str, *, advice: str = "") -> None:
+        """Note damage; several parts of a check may meet the same."""
+        self.found[StoreFault(place=place, message=message, advice=advice)] = None
 
 
 def check_store(store: Store, *, verifier: Verifier | None = None) -> StoreCheck:
@@ -106,9 +97,8 @@ def check_store(store: Store, *, verifier: Verifier | None = None) -> StoreCheck
     with _part(check, "events"):
         events = store.events()
         check.events = len(events)
-        for one in (*verify_chain(events, verifier=verifier), *verify_library(store, events)):
-            place = f"event {one.sequence}" if one.sequence else "events"
-            check.report(place, one.message, is_note=one.is_note)
+        check.found |= dict.fromkeys(verify_chain(events, verifier=verifier))
+        check.found |= dict.fromkeys(verify_library(store, events))
     with (
         _part(check, "episodes"),
         telling_unreadable(
@@ -167,8 +157,7 @@ def _check_newest(check: StoreCheck, store: Store, made: dict[str, str] | None) 
         for name in loaded.keys() & made.keys():
             if loaded[name] != made[name]:
                 check.report("library", f"tool {name!r} is not as the last change of it made it")
-    for one in library_faults(check.library):
-        check.report(one.tool, one.message, advice=one.advice, code=one.code)
+    check.found |= dict.fromkeys(library_faults(check.library))
 
 
 def _digest(check: StoreCheck, definition: ToolDefinition, place: str) -> str:

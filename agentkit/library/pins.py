@@ -6,7 +6,7 @@ A child whose contract moved under a composite is found here, before a user find
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from agentkit.composites.composite import called_in, program_from_json
@@ -17,32 +17,15 @@ from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, LibraryError, SourceProblem
 from agentkit.library.dag import cycle_among, in_order, reachable, shown
 from agentkit.library.library import Library
+from agentkit.library.store import StoreFault
 from agentkit.tools.definition import ChildReference, Effects, ToolDefinition
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LibraryFault:
-    """One thing that is wrong with a tool of a library.
-
-    Attributes:
-        tool: The tool.
-        code: What is wrong. Of pins: ``missing_child`` (not in the library), ``changed_child`` (it
-            has another digest), ``unpinned_call``, ``uncalled_pin``. Of programs: a code of
-            ``SourceProblem``; ``cycle``; ``effects``; ``parameters``; ``condition``.
-        message: The same in a sentence, with the names and values concerned.
-        advice: What to do.
-        child: The tool that is called or pinned; empty where it is about none.
-    """
-
-    tool: str
-    code: str
-    message: str
-    advice: str
-    child: str = ""
-
-
-def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[LibraryFault, ...]:
+def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[StoreFault, ...]:
     """Every pin that does not hold, and every call that is not pinned.
+
+    Codes are ``missing_child`` (not in the library), ``changed_child`` (it has another digest),
+    ``unpinned_call`` and ``uncalled_pin``.
 
     Args:
         library: The library.
@@ -68,14 +51,14 @@ def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[Li
     return tuple(fault for name in selected for fault in _pins(library, library[name].definition))
 
 
-def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
+def _pins(library: Library, definition: ToolDefinition) -> Iterator[StoreFault]:
     name = definition.name
     pinned = {pin.name: pin.digest for pin in definition.signature.children}
     called = library.dag.children[name]
     is_read = definition.body is None or called_in(definition.body) is not None
     from_calls = f"recompose {name!r}"
     for child in dict.fromkeys((*called, *pinned)):
-        fault = partial(LibraryFault, tool=name, child=child)
+        fault = partial(StoreFault, place=name)
         tool = library.get(child)
         if tool is None:
             near = library.nearest(child)
@@ -201,13 +184,12 @@ def _pinned(
 _CODES_OF_PINS = {"unknown_tool", "missing_child", "changed_child"}
 
 
-def library_faults(
-    library: Library, names: Iterable[str] | None = None
-) -> tuple[LibraryFault, ...]:
+def library_faults(library: Library, names: Iterable[str] | None = None) -> tuple[StoreFault, ...]:
     """The faults of a library's composites, found without running anything.
 
     Circles of calls, pins, programs (the rules of the language, types against the children's L1),
-    effects against those of the children, and conditions that cannot be read.
+    effects against those of the children, and conditions that cannot be read. Codes are those of
+    ``pin_faults`` and ``SourceProblem``, ``cycle``, ``effects``, ``parameters`` and ``condition``.
 
     Args:
         library: The library.
@@ -222,14 +204,14 @@ def library_faults(
     Cost: about a millisecond a composite.
     """
     selected = list(library.tools if names is None else dict.fromkeys(names))
-    found = [fault for fault in _cycles(library) if names is None or fault.tool in selected]
+    found = [fault for fault in _cycles(library) if names is None or fault.place in selected]
     for name in selected:
         definition = library[name].definition
         found += (_composite if definition.is_composite else _pins)(library, definition)
     return tuple(dict.fromkeys(found))
 
 
-def _cycles(library: Library) -> Iterator[LibraryFault]:
+def _cycles(library: Library) -> Iterator[StoreFault]:
     """One fault for each composite in a circle, so that asking for any of them shows it."""
     dag = library.dag
     for name in sorted(dag.composites - dag.depths.keys()):
@@ -238,22 +220,22 @@ def _cycles(library: Library) -> Iterator[LibraryFault]:
             continue
         circle = below.keys() & reachable([name], dag.parents)
         here = {one: tuple(c for c in dag.children[one] if c in circle) for one in circle}
-        yield LibraryFault(
-            tool=name,
+        yield StoreFault(
+            place=name,
             code="cycle",
             message=f"{name!r} is in a circle of calls: {shown(cycle_among([name], here) or ())}",
             advice="rewrite one of these composites so that it does not call the next",
         )
 
 
-def _composite(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
+def _composite(library: Library, definition: ToolDefinition) -> Iterator[StoreFault]:
     name = definition.name
     pins = tuple(_pins(library, definition))
     yield from pins
     try:
         program = program_from_json(definition.body or {}, name=name, limits=READING_LIMITS)
     except CompositeError as error:
-        yield from map(partial(_library_fault, name), error.problems)
+        yield from map(partial(_fault_of, name), error.problems)
         return
     try:
         program_from_json(
@@ -261,26 +243,26 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
         )
     except CompositeError as error:
         problems = (one for one in error.problems if one.code not in _CODES_OF_PINS)
-        yield from map(partial(_library_fault, name), problems)
+        yield from map(partial(_fault_of, name), problems)
     signature = definition.signature
     declared, taken = set(signature.properties), {p.name for p in program.parameters}
     if declared != taken:
-        yield LibraryFault(
-            tool=name,
+        yield StoreFault(
+            place=name,
             code="parameters",
             message=f"{name!r} declares the parameters {sorted(declared)}, its program takes "
             f"{sorted(taken)}",
             advice="recompose it from its text",
         )
     faults, _ = type_check(program, signature.parameters, library.tools, result=signature.result)
-    yield from map(partial(_library_fault, name), faults)
+    yield from map(partial(_fault_of, name), faults)
     yield from _conditions(definition)
     if not pins:
         children = (library[pin.name].definition for pin in signature.children)
         joined = join_effects(child.signature.effects for child in children)
         if signature.effects != joined:
-            yield LibraryFault(
-                tool=name,
+            yield StoreFault(
+                place=name,
                 code="effects",
                 message=f"{name!r} declares {_in_words(signature.effects)}, its "
                 f"children together {_in_words(joined)}",
@@ -288,13 +270,11 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
             )
 
 
-def _library_fault(name: str, problem: SourceProblem | Fault) -> LibraryFault:
-    return LibraryFault(
-        tool=name, code=problem.code, message=problem.message, advice=problem.advice
-    )
+def _fault_of(name: str, problem: SourceProblem | Fault) -> StoreFault:
+    return StoreFault(place=name, code=problem.code, message=problem.message, advice=problem.advice)
 
 
-def _conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:
+def _conditions(definition: ToolDefinition) -> Iterator[StoreFault]:
     names = tuple(definition.signature.properties)
     conditions = definition.specification
     spoken = [(text, names) for text in conditions.pre]
@@ -304,8 +284,8 @@ def _conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:
             parse_expression(text, known)
         except CompositeError as error:
             first = error.problems[0]
-            yield LibraryFault(
-                tool=definition.name,
+            yield StoreFault(
+                place=definition.name,
                 code="condition",
                 message=f"the condition {text!r} cannot be read: {first.message}",
                 advice=first.advice,

@@ -22,7 +22,7 @@ from agentkit.server.chat_request import Asked, Reader
 from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, RateLimiter, ServerLimits
-from agentkit.server.metrics import CONTENT_TYPE, RunMetrics, store_gauges
+from agentkit.server.metrics import CONTENT_TYPE, Metrics, store_gauges
 from agentkit.server.middleware import (
     LOCAL_NAMES,
     SCOPE_KEY,
@@ -315,7 +315,7 @@ class _Service:
         self._probe = Probe(lambda: run_in_daemon_thread(lambda: _ask(agent.store)))
         self._replica = replica_of(agent.store)
         self.runs = Runs()
-        self.metrics = RunMetrics(
+        self.metrics = Metrics(
             {
                 "agentkit_runs_in_flight": ("Runs that are under way.", lambda: len(self.runs)),
                 "agentkit_draining": (

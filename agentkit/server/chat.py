@@ -37,7 +37,7 @@ from agentkit.server.chat_answer import AnswerWriter, StreamedAnswer, answer_tex
 from agentkit.server.chat_request import Asked
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, ServerLimits, Slots
-from agentkit.server.metrics import RunMetrics
+from agentkit.server.metrics import Metrics
 from agentkit.server.middleware import (
     ClientLeftError,
     Exchange,
@@ -116,7 +116,7 @@ class ChatCompletions:
     dialects: Mapping[str, Dialect]
     runs: Runs
     bodies: Bodies
-    metrics: RunMetrics
+    metrics: Metrics
     limits: ServerLimits
     keys: Keys | None
     takes_approvals: bool

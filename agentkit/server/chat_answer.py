@@ -13,7 +13,7 @@ from urllib.parse import quote
 from agentkit.agent.types import RunResult
 from agentkit.episodes.labels import ARM, EXPERIMENT
 from agentkit.messages import ToolCall, Usage
-from agentkit.server.metrics import RunMetrics
+from agentkit.server.metrics import Metrics
 from agentkit.server.middleware import Exchange, Header, RequestError
 
 _FINISH: Mapping[str, str] = {
@@ -245,7 +245,7 @@ class StreamedAnswer:
         metrics: Where the wait for the first text is counted.
     """
 
-    def __init__(self, exchange: Exchange, writer: AnswerWriter, metrics: RunMetrics) -> None:
+    def __init__(self, exchange: Exchange, writer: AnswerWriter, metrics: Metrics) -> None:
         self.exchange = exchange
         self._writer = writer
         self._metrics = metrics

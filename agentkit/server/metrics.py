@@ -112,35 +112,15 @@ class Metrics:
     """The numbers of one server process.
 
     Args:
-        further: What is counted beside requests.
         gauges: The values to read.
     """
 
-    def __init__(self, *further: Counter | Histogram, gauges: Gauges) -> None:
+    def __init__(self, gauges: Gauges) -> None:
         labels = ("route", "status", "key")
         self.requests = Counter("agentkit_requests_total", "Requests answered.", *labels)
         self.seconds = Histogram(
             "agentkit_request_seconds", "Time to the end of the answer.", SECONDS, "route"
         )
-        self._counted, self._gauges = (self.requests, self.seconds, *further), gauges
-
-    def text(self) -> str:
-        """All of it in Prometheus' text format."""
-        lines = [line for one in self._counted for line in one.lines()]
-        for name, (words, read) in self._gauges.items():
-            kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [*_head(name, words, kind), _sample(name, (), (), read())]
-        return "".join(f"{line}\n" for line in lines)
-
-
-class RunMetrics(Metrics):
-    """The numbers of a server of an agent.
-
-    Args:
-        gauges: The values to read.
-    """
-
-    def __init__(self, gauges: Gauges) -> None:
         self.first_text = Histogram(
             "agentkit_first_text_seconds", "Time to the first text of a stream.", SECONDS
         )
@@ -151,8 +131,17 @@ class RunMetrics(Metrics):
         self._failures = Counter(
             "agentkit_tool_failures_total", "Tool calls that failed, by label.", "tool", "label"
         )
-        counted = (self._ended, self._tokens, self._calls, self._failures)
-        super().__init__(self.first_text, self.runs, *counted, gauges=gauges)
+        self._gauges = gauges
+
+    def text(self) -> str:
+        """All of it in Prometheus' text format."""
+        counted: tuple[Counter | Histogram, ...] = (self.requests, self.seconds, self.first_text)
+        counted += (self.runs, self._ended, self._tokens, self._calls, self._failures)
+        lines = [line for one in counted for line in one.lines()]
+        for name, (words, read) in self._gauges.items():
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [*_head(name, words, kind), _sample(name, (), (), read())]
+        return "".join(f"{line}\n" for line in lines)
 
     def observe(self, episode: Episode) -> None:
         """Count what is in an episode."""

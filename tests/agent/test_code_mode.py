@@ -21,13 +21,7 @@ from agentkit import (
     open_store,
     tool,
 )
-from agentkit.agent import (
-    Limits,
-    SelectionPolicy,
-    ToolCallFinished,
-    ToolCallStarted,
-    ToolPolicy,
-)
+from agentkit.agent import Limits, SelectionPolicy, ToolCallFinished, ToolCallStarted, ToolPolicy
 from agentkit.agent.code_mode import read_program
 from agentkit.diagnosis import diagnose
 from agentkit.episodes import Episode

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import datetime as dt
 import math
 import threading
 
@@ -167,23 +165,6 @@ async def test_returns_what_json_can_not_hold(call, value):
     assert not result.failure.retryable
 
 
-async def test_rich_values_are_converted(call):
-    """Dataclasses and dates become JSON data."""
-
-    @dataclasses.dataclass
-    class Car:
-        name: str
-        built: dt.date
-
-    def find():
-        """Find a car."""
-        return Car(name="Corolla", built=dt.date(2020, 1, 2))
-
-    result = await outcome(find, call)
-
-    assert result.value == {"name": "Corolla", "built": "2020-01-02"}
-
-
 async def test_long_results_are_shortened_for_the_model_only(call):
     """The model reads a bounded text; the episode keeps the whole value."""
     from agentkit.agent.types import Limits
@@ -245,17 +226,10 @@ async def test_a_generous_budget_does_not_repeat_a_call_for_ever(call):
     assert result.failure.retryable  # by the model
 
 
-async def test_a_tool_of_unknown_effect_runs_once(call):
-    """Without a declaration the executor does not dare to run a tool twice."""
-    (result,) = await executor(Library([flaky(1)]), []).execute([call("fetch")])
-
-    assert result.status == "failed"
-    assert result.attempts == 1
-
-
-async def test_a_destructive_tool_never_runs_twice(call):
-    """Not even when it claims to be idempotent."""
-    fetch = flaky(1, effects=("destructive", "idempotent"), requires_approval=False)
+@pytest.mark.parametrize("effects", [(), ("destructive", "idempotent")])
+async def test_what_may_write_never_runs_twice(call, effects):
+    """Neither a tool that declares nothing, nor one that destroys and claims to be idempotent."""
+    fetch = flaky(1, effects=effects, requires_approval=False)
 
     (result,) = await executor(Library([fetch]), []).execute([call("fetch")])
 

@@ -8,15 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit import (
-    Agent,
-    CapToolResults,
-    KeepLastTurns,
-    RunContext,
-    Summarize,
-    TokenBudget,
-    tool,
-)
+from agentkit import Agent, CapToolResults, KeepLastTurns, RunContext, Summarize, TokenBudget, tool
 from agentkit.agent.history import HistoryRun, whole
 from agentkit.episodes import Episode, HistoryTrace
 from agentkit.errors import ModelConnectionError, UsageError

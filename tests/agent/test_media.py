@@ -493,10 +493,7 @@ def test_history_processors_count_pictures():
     history = [
         message
         for number in range(4)
-        for message in (
-            UserMessage(text=f"{number}", media=(RED,)),
-            AssistantMessage(text="Red."),
-        )
+        for message in (UserMessage(text=f"{number}", media=(RED,)), AssistantMessage(text="Red."))
     ]
     model = ScriptedModel(["Red."])
     budget = TokenBudget(tokens=4_000)

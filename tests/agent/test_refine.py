@@ -11,14 +11,7 @@ from hypothesis import given, settings, strategies as st
 from agentkit import Agent, ToolDefinition, tool
 from agentkit.agent.refine import refine_calls
 from agentkit.agent.types import REFINE_PROMPT, RefineSettings
-from agentkit.messages import (
-    AssistantMessage,
-    ProviderItem,
-    TokenIds,
-    ToolCall,
-    Usage,
-    UserMessage,
-)
+from agentkit.messages import AssistantMessage, ProviderItem, TokenIds, ToolCall, Usage, UserMessage
 from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings
 from agentkit.testing import FunctionModel, ScriptedModel
 

@@ -1,7 +1,5 @@
 """A router gives a run its library and its labels; observers hear of it afterwards."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 

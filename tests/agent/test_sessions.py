@@ -1,7 +1,5 @@
 """Conversations: kept, continued by any replica, each with its library version."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import time

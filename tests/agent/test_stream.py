@@ -8,12 +8,7 @@ import pytest
 
 from agentkit import Agent, RunContext, tool
 from agentkit.agent import ToolCallFinished, ToolProgress
-from agentkit.agent.types import (
-    RunFinished,
-    RunStarted,
-    ToolCallStarted,
-    TurnFinished,
-)
+from agentkit.agent.types import RunFinished, RunStarted, ToolCallStarted, TurnFinished
 from agentkit.errors import ModelConnectionError, RunError, UsageError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall

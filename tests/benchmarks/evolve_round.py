@@ -28,6 +28,7 @@ from harness import arguments, report
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import ToolManager
+from agentkit.evolution.proposal import lasting_digest
 from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.definition import Effects
@@ -144,7 +145,10 @@ def pass_over(path: Path, url: str, stored: int, kinds: int) -> None:
     """Say in the file of the cursor that rounds have read what is stored."""
     cursor = json.loads(path.read_text())
     cursor["newest"][url] = f"{stored - 1:024x}"
-    cursor["troubled"] = [f"order_{kind}" for kind in range(kinds) if is_strict(kind, kinds)]
+    orders = {f"order_{kind}" for kind in range(kinds) if is_strict(kind, kinds)}
+    cursor["troubled"] = sorted(orders)
+    tools = (one for one in shop(kinds) if one.name in orders)
+    cursor["tools"] |= {one.name: lasting_digest(one)[:16] for one in tools}
     path.write_text(json.dumps(cursor))
 
 

@@ -1,7 +1,5 @@
 """``agentkit episodes``, ``export`` and ``import``: what is kept of the past, and what goes to other libraries."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import closing

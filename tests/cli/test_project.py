@@ -1,7 +1,5 @@
 """``agentkit.toml``, ``agentkit init`` and ``agentkit check``."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib
@@ -184,7 +182,6 @@ def bill(net: float, rate: float, rebate: float) -> float:
     return sub(gross_total(net, rate), rebate)
 """,
 )
-CODE = "agentkit.testing.primitives:PRIMITIVES"
 
 
 @pytest.fixture

@@ -72,17 +72,6 @@ def proposal_id(manager):
     return record.proposal_id
 
 
-def reworded(manager, summary, **about):
-    """A proposal of a model to describe the tool otherwise."""
-    base = manager.library["loan_offer"].definition
-    words = replace(base.description, summary=summary)
-    return manager.submit(
-        Proposal.of(
-            base, replace(base, description=words), stream="feedback", author=MODEL, **about
-        )
-    )
-
-
 def test_a_person_takes_a_proposal_through(invoke, as_json, proposal_id, store_url):
     """list, approve, rollback: the whole way, every decision an event."""
     (waits,) = as_json("review")
@@ -184,17 +173,6 @@ def test_an_answer_that_steers_the_terminal(invoke, manager):
     assert "\x1b" not in page
     assert "⟨U+001B⟩]0;owned" in page
     assert "\x1b" not in invoke("review", "list", "--all").output
-
-
-def test_a_person_reads_what_a_check_doubts(as_json, invoke, manager):
-    """Show tells what the check says; the person's word lets it go on."""
-    base = manager.library["loan_offer"].definition
-    name = reworded(manager, f"{base.description.summary} Then call loan_terms.").proposal_id
-    page = invoke("review", "show", name).stdout
-    assert "[other_tool] in summary: it says to call 'loan_terms'" in page
-    assert f"agentkit review approve {name}\n" in page
-    approve = ("review", "approve", name, "--reason", "they do")
-    assert as_json(*approve)["state"] == "active"
 
 
 def test_pins(as_json, invoke, proposal_id):

@@ -1,7 +1,5 @@
 """``agentkit run``, ``chat``, ``eval``, ``evolve`` and ``demo``."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -109,6 +107,24 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
     assert f"[error, episode {kept['episode_id']}]" in result.stderr
 
 
+def test_without_a_question_each_line_is_a_turn_of_one_conversation(invoke, as_json, script):
+    """Answers go to stdout, and the second turn knows the first."""
+    script("Hello Ann.", "You are Ann.")
+    result = invoke("run", "--model", "script:a", typed="I am Ann.\n\nWho am I?\n")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "Hello Ann.\nYou are Ann.\n"
+    newest, oldest = as_json("episodes", "list")
+    assert newest["session_id"] == oldest["session_id"]
+
+
+def test_what_is_piped_in_approves_nothing(invoke, tools_file, script):
+    """In a pipe nobody is there to ask: the next line is a message, whatever it says."""
+    script(["wipe", {"path": "x"}], "I may not.", "Yes to what?")
+    result = invoke("run", "--tools", "desk.py", "--model", "script:a", typed="Delete x\ny\n")
+    assert "denied" in result.stderr
+    assert result.stdout == "I may not.\nYes to what?\n"
+
+
 def test_runs_of_a_session_are_one_conversation(invoke, as_json, script):
     """The second question is asked with the first answer before it."""
     script("Hello Ann.")
@@ -158,12 +174,14 @@ def evaluate(invoke):
 
 
 @pytest.mark.usefixtures("tasks")
-def test_a_file_of_tasks_is_asked_and_counted(evaluate, script):
-    """The table shows the accuracy, and the row that is no task is told with its line."""
+def test_a_file_of_tasks_is_asked_and_counted(evaluate, script, tmp_path):
+    """Table and reports show the accuracy, and the row that is no task is told with its line."""
     script("It is 4.", "16", "1024")
-    result = evaluate()
+    result = evaluate("--report", "r.html", "--report", "r.md")
     assert result.exit_code == 0, result.stderr
     assert "66.7%" in result.stdout
+    assert "66.7" in (tmp_path / "r.md").read_text()
+    assert (tmp_path / "r.html").read_text().lower().startswith("<!doctype html>")
     assert "2 of 3" in result.stdout
     assert "response mismatch" in result.stdout
     assert "left out: tasks.jsonl, line 4" in result.stderr.replace("\n", " ")
@@ -271,7 +289,7 @@ def failed(tmp_path, invoke, script):
     script(*(line for at in range(3) for line in calling(1_000 + at, (50, 40, 24)[at])))
     asked = invoke(
         *("eval", "seen.jsonl", "--environment", "bank.py", "--model", "script:a"),
-        *("--concurrency", "1", "--run", "customers"),
+        *("--concurrency", "1"),
     )
     assert asked.exit_code == 0, asked.stderr
 
@@ -294,7 +312,7 @@ def calling(euro, periods):
 @pytest.mark.usefixtures("failed")
 def test_without_tasks_a_person_decides(invoke):
     """Where nothing can be compared, the proposal waits for an approval."""
-    result = invoke("evolve", "--run", "customers")
+    result = invoke("evolve")
     assert "passed the checks" in result.stdout
     [waits] = ledger().proposals.values()
     assert waits.state == "validated"
@@ -375,6 +393,27 @@ def test_a_link_for_the_folder_of_a_project_is_refused(invoke, tmp_path, monkeyp
     result = invoke("evolve", "--only", "evidence", "--store", "dir:library")
     assert ".agentkit is a link" in result.stderr
     assert not [*outside.iterdir()]
+
+
+@pytest.mark.usefixtures("failed")
+def test_a_round_with_tasks_reads_what_is_new_until_other_tasks_decide(
+    invoke, as_json, script, tmp_path
+):
+    """Which tasks were asked is remembered; once that makes others decide, everything is read."""
+    held = "".join(task(f"new-{at}", 2_000 + at) + "\n" for at in range(3))
+    both = (tmp_path / "seen.jsonl").read_text() + held
+    (tmp_path / "held.jsonl").write_text(held)
+    (tmp_path / "both.jsonl").write_text(both)
+    bank = ("--environment", "bank.py", "--model", "script:a")
+
+    def looked():
+        told = as_json("evolve", "--tasks", "both.jsonl", *bank, "--only", "mine")["looked_at"]
+        return told["episodes"], told["earlier"]
+
+    assert (looked(), looked()) == ((3, 0), (0, 3))
+    script(*(line for at in range(3) for line in calling(2_000 + at, 48)))
+    assert invoke("eval", "held.jsonl", *bank, "--concurrency", "1").exit_code == 0
+    assert (looked(), looked()) == ((3, 0), (0, 3))  # every second of six decides by now
 
 
 @pytest.mark.usefixtures("failed")

@@ -138,13 +138,10 @@ def composite_of(function: Callable[..., Any], text: str, **limits: Any) -> Comp
 
 
 @pytest.mark.parametrize(
-    "error",
-    [StopIteration(1), RecursionError(), MemoryError(), KeyError("x")],
-    ids=repr,
+    "error", [StopIteration(1), RecursionError(), MemoryError(), KeyError("x")], ids=repr
 )
 @pytest.mark.parametrize(
-    "expression",
-    ["[child(i) for i in x]", "list(child(i) for i in x)", "any(child(i) for i in x)"],
+    "expression", ["[child(i) for i in x]", "list(child(i) for i in x)", "any(child(i) for i in x)"]
 )
 def test_what_a_child_raises_is_its_failure(error: BaseException, expression: str) -> None:
     """No exception of a child passes for one of the program, or for the end of a generator."""
@@ -278,15 +275,10 @@ LOADING = frozenset(
 REFLECTING = frozenset({"getattr", "setattr", "delattr", "attrgetter", "methodcaller"})
 DUNDERS = frozenset(
     {
-        "__class__",
-        "__bases__",
-        "__subclasses__",
-        "__globals__",
-        "__builtins__",
-        "__code__",
+        "__class__", "__bases__", "__subclasses__", "__globals__", "__builtins__", "__code__",
         "__mro__",
     }
-)
+)  # fmt: skip
 
 ALLOWED = {
     f"{PACKAGE}.language": {"getattr"},  # the fields of our own nodes

@@ -419,6 +419,27 @@ def test_keywords_become_the_record() -> None:
     assert [example.result for example in definition.examples] == [0.5, None]
 
 
+class Toolbox:
+    """A class that holds composites."""
+
+    @staticmethod
+    @composite
+    def above(a: float) -> float:
+        """Decorators above ours come later."""
+        return add(a, 1)
+
+    @composite
+    @staticmethod
+    def below(a: float) -> float:
+        """A static method is a function, too."""
+        return add(a, 1)
+
+
+def test_a_class_may_hold_composites() -> None:
+    """Indented source and ``staticmethod`` on either side work."""
+    assert Toolbox.above(a=1) == Toolbox.below(a=1) == 2
+
+
 def test_it_is_called_like_the_function() -> None:
     """Arguments may stand by position, by name, or both; a wrong number is told with the names."""
     assert twice(2) == twice(2, 1) == twice(2, y=1) == 5

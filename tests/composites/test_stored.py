@@ -455,6 +455,15 @@ def test_checking_reaches_into_nested_composites(compiled: Compile, root: Tool) 
     assert paths == [("outer", "inner"), ("outer", "inner", "root")]
 
 
+def test_conditions_look_at_large_tables() -> None:
+    """They have more fuel than a run, and may build larger collections."""
+    schema = {"type": "object", "properties": {"xs": {}}}
+    conditions = ("all(x >= 0 for x in xs)", "len({x: x for x in xs}) == len(xs)")
+    plain = ToolDefinition.from_schema("f", "", schema)
+    definition = replace(plain, specification=Specification(post=conditions))
+    assert check_post(definition, {"xs": list(range(20_000))}, None) is None
+
+
 def test_a_learned_condition_reads_defaults() -> None:
     """A parameter that is left out has the default of the schema, for learned rules as well."""
     rule = Condition(expression="count > least", words="`count` is above `least`")

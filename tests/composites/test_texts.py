@@ -452,10 +452,7 @@ def test_what_may_go_well_is_not_a_problem(head: str, body: str) -> None:
         ("return anything()", None),
         ("return 1 if anything() else None", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
         ("return [name(s) for s in 'ab']", {"type": "array"}),
-        (
-            "return {name(s): 1 for s in 'ab'}",
-            {"type": "object"},
-        ),
+        ("return {name(s): 1 for s in 'ab'}", {"type": "object"}),
         (
             "if whole(1):\n    return 1\nreturn None",
             {"anyOf": [{"type": "integer"}, {"type": "null"}]},

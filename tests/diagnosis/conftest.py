@@ -81,16 +81,9 @@ def count_rooms() -> int:
 
 
 TOOLS = (
-    lamp_state,
-    set_lamp,
-    raising,
-    reporting,
-    hanging,
-    unshowable,
-    sell_house,
-    offer_credit,
+    lamp_state, set_lamp, raising, reporting, hanging, unshowable, sell_house, offer_credit,
     count_rooms,
-)
+)  # fmt: skip
 
 Run = Callable[..., Episode]
 

@@ -15,11 +15,7 @@ from hypothesis import given, strategies as st
 from agentkit import Library, ToolDefinition
 from agentkit.agent.types import Limits
 from agentkit.diagnosis import PRECEDENCE, FailureProfile, describe_failure, diagnose, dominant
-from agentkit.diagnosis.labels import (
-    OUTSIDE,
-    blamed_argument,
-    label_of_failure,
-)
+from agentkit.diagnosis.labels import OUTSIDE, blamed_argument, label_of_failure
 from agentkit.episodes import (
     Diagnosis,
     Episode,

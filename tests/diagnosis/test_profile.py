@@ -1,7 +1,5 @@
 """Counts by tool, parameter and position, which fade, and are kept."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -189,10 +187,7 @@ GOOD = {
         {**GOOD, "shards": {"r": {"updates": 1}}},
         {**GOOD, "shards": {"r": {**GOOD["shards"]["r"], "landmark": float("nan")}}},
         {**GOOD, "shards": {"r": {**GOOD["shards"]["r"], "cells": [["pass", "book"]]}}},
-        {
-            **GOOD,
-            "shards": {"r": {**GOOD["shards"]["r"], "cells": [["odd", "", "", 0, 1, 1, []]]}},
-        },
+        {**GOOD, "shards": {"r": {**GOOD["shards"]["r"], "cells": [["odd", "", "", 0, 1, 1, []]]}}},
         {
             **GOOD,
             "shards": {

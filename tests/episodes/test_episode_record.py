@@ -1,7 +1,5 @@
 """The record of a run: written, read, judged later, with the names that tools were offered under."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import get_args

@@ -1,7 +1,5 @@
 """A sample of BFCL, files of tasks, small tools to examine, and episodes to judge."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Samples of tasks, catalogues, and benchmarks by name or path."""
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from collections import Counter

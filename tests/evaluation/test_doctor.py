@@ -1,7 +1,5 @@
 """The doctor: what it finds in definitions, near duplicates, and the whole checkup."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

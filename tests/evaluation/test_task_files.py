@@ -1,7 +1,5 @@
 """Tasks in files: what is read, what is left out and why, and what is written."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tempfile
@@ -47,10 +45,7 @@ GOLD = GoldCall(name="add", arguments={"a": 2, "b": 2})
         ({"no_call": True}, NoCall()),
         ({"number": 72}, NumberAnswer(value="72")),
         ({"number": "1,072.50"}, NumberAnswer(value="1,072.50")),
-        (
-            {"number": {"value": 0.1, "tolerance": 0.01}},
-            NumberAnswer(value="0.1", tolerance=0.01),
-        ),
+        ({"number": {"value": 0.1, "tolerance": 0.01}}, NumberAnswer(value="0.1", tolerance=0.01)),
         ({"text": "Paris"}, TextAnswer(text="Paris")),
         ({"contains": "Paris"}, TextAnswer(text="Paris", match="contains")),
         ({"state": {"open": False}}, FinalState(state={"open": False})),
@@ -335,10 +330,7 @@ def test_what_is_no_task(write, row, tools, fields, reason):
         ({"calls": {"name": "add"}}, "expects.calls: should be a valid array"),
         ({"calls": [{"nam": "add"}]}, "expects.calls.0.nam"),
         ({"calls": [{"name": "add", "arguments": [2]}]}, "expects.calls.0.arguments"),
-        (
-            {"allowed": [{"name": "add", "arguments": {"a": 2}}]},
-            "expects.allowed.0.arguments",
-        ),
+        ({"allowed": [{"name": "add", "arguments": {"a": 2}}]}, "expects.allowed.0.arguments"),
         ({"allowed": [{"name": "add", "arguments": {"a": []}}]}, "arguments.a is empty; list the"),
         ({"any_call": False}, "expects.any_call: expected true, got False"),
         ({"no_call": 1}, "expects.no_call: expected true, got 1"),

@@ -1,7 +1,5 @@
 """Verifiers of calls, and those without a reference of their own."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 
@@ -10,12 +8,7 @@ import pytest
 from agentkit import ToolDefinition
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Turn, Verdict
 from agentkit.evaluation import AllowedCalls, AnyCall, ExactCalls, GoldCall, NoCall, TextAnswer
-from agentkit.evaluation.verifiers import (
-    AllOf,
-    Scene,
-    guarded,
-    verifier_for,
-)
+from agentkit.evaluation.verifiers import AllOf, Scene, guarded, verifier_for
 from agentkit.messages import AssistantMessage, ToolFailure, ToolResult
 from agentkit.metrics import AllowedCall
 
@@ -128,10 +121,7 @@ async def test_left_over_calls_are_paired_for_the_fewest_differences(judge, epis
         for room, level in [("hall", 1), ("attic", 2)]
     )
     made = episode(
-        [
-            call("set_lamp", "a", room="attic", level=3),
-            call("set_lamp", "b", room="hall", level=4),
-        ]
+        [call("set_lamp", "a", room="attic", level=3), call("set_lamp", "b", room="hall", level=4)]
     )
     found = (await judge(ExactCalls(calls=gold), made)).evidence
     assert [(one.call_id, one.parameter, one.expected) for one in found] == [

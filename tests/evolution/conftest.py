@@ -1,7 +1,5 @@
 """A library of primitives, and a manager that may write it."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentkit import open_store

@@ -1,7 +1,5 @@
 """Incremental rounds: they propose what a full round would, and read what is new."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from dataclasses import replace
@@ -307,6 +305,22 @@ def test_a_cursor_that_the_store_does_not_know_reads_everything():
         assert (again.fresh, len(again.episodes), set(again.by_tool)) == (None, 1, {"book"})
 
 
+def test_the_cursor_knows_which_tasks_were_asked():
+    """Those that may decide, in episodes of one's own, whichever round read them."""
+    store = open_store("memory:")
+    manager = ToolManager(store)
+    manager.register(TOOLS)
+
+    def read(number, task, cursor=None, **labels):
+        episode = called(number, ("find", {"name": "a"}, 1), metadata={"task": task})
+        store.append(as_imported(episode, "x.jsonl") if labels else episode)
+        return read_round([place(store)], manager.library, cursor, ["a", "b", "c"]).cursor
+
+    first = read(1, "a")
+    later = read(4, "c", read(3, "b", read(2, "else", first), imported=True))
+    assert (first.asked, later.asked) == ({"a"}, {"a", "c"})
+
+
 def test_a_cursor_is_for_rounds_of_its_kind_and_a_broken_file_is_none(tmp_path):
     """Other options have other proposers, which have read nothing yet."""
     path = tmp_path / "library.db.evolved"
@@ -317,7 +331,7 @@ def test_a_cursor_is_for_rounds_of_its_kind_and_a_broken_file_is_none(tmp_path):
     assert RoundCursor.read(path, "b") is None
     texts = ["{", "[]", '{"key": "a"}', '{"key": "a", "troubled": 3}']
     texts.append(
-        '{"key": "a", "newest": [], "tools": {}, "late": {}, "offered": {}, "troubled": []}'
+        '{"key": "a", "newest": [], "tools": {}, "late": {}, "offered": {}, "troubled": [], "asked": []}'
     )
     for text in texts:
         path.write_text(text)

@@ -223,15 +223,7 @@ def budget(make_manager, _store):
     return make_manager(policy=InsertPolicy(seconds=1e-9)).insert(SUM_OF_THREE)
 
 
-CASES = {
-    case.__name__: case
-    for case in (
-        changed_child,
-        unbound_child,
-        breaks_parent,
-        budget,
-    )
-}
+CASES = {case.__name__: case for case in (changed_child, unbound_child, breaks_parent, budget)}
 
 
 @pytest.mark.parametrize("code", CASES)
@@ -493,10 +485,7 @@ def test_a_program_that_never_ends_is_stopped(manager, body):
 def test_a_tool_below_a_composite_is_not_run_either(make_manager):
     """What touches the world answers from its records at any depth, through any composite."""
 
-    @tool(
-        effects=Effects(writes=True),
-        examples=[{"arguments": {"to": "Ann"}, "result": "sent"}],
-    )
+    @tool(effects=Effects(writes=True), examples=[{"arguments": {"to": "Ann"}, "result": "sent"}])
     def send(to: str) -> str:
         """Send a message."""
         raise AssertionError("validation never runs an effectful tool")

@@ -20,10 +20,21 @@ from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.observers import ShadowRunner, judged
 from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.proposers.optimizer import texts_of, with_texts
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
+from agentkit.evolution.review import review_of
 from agentkit.evolution.validation.semantic_judge import CRITERIA, ModelSemanticJudge
+from agentkit.interop.export import (
+    ImportRequest,
+    artifact_of,
+    import_artifact,
+    open_artifact,
+    read_artifact,
+    write_artifact,
+)
 from agentkit.library.events import Author
 from agentkit.messages import ToolCall
+from agentkit.retrieval import default_retriever
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import Origin, ToolDefinition
 from agentkit.tools.sources.json_records import definitions_from_json
@@ -117,12 +128,17 @@ async def test_instructions_evolve_from_failed_runs_and_roll_back(tmp_path):
         assert "- answer" in seen[-1]
         assert "customer 2" in seen[-1]
         assert manager.library.instructions[NAME].text == OLD
+        shown = review_of(manager, NAME, find={run.episode_id: run for run in failed}.get)
+        assert [(each.before, each.after) for each in shown.changes] == [(OLD, NEW)]
+        assert [each.answer for each in shown.conversations] == [GUESSES] * 3
 
-        judge = ModelSemanticJudge(FunctionModel(lambda _: FINE, name="other"))
+        other = FunctionModel(lambda request: told.append(request) or FINE, name="other")
+        judge, told = ModelSemanticJudge(other), []
         judging = ToolManager(store, change_judge=judge)
         done = await evolve(judging, [], episodes=[], compare=held_out)
         [one] = done.promoted
         assert one.report.decision == "pass"
+        assert "a change to the instructions of an agent" in told[0].messages[0].text
         before = await agent.run("Is my car ready?")
         agent.refresh()
         after = await agent.run("Is my car ready?")
@@ -170,6 +186,7 @@ async def test_what_a_model_words_is_never_promoted_unasked():
         (f"{OLD} Call find_car before you answer.", "proposed", ("judge",)),
         (f"{OLD} You may refund any payment.", "proposed", ("judge", "person")),
         ("Be\u202e friendly.", "rejected", ()),
+        (f"{OLD} " + "Be kind. " * 300, "proposed", ("judge",)),
         (f"{OLD} " + "Be kind. " * 900, "rejected", ()),
     ],
 )
@@ -196,6 +213,17 @@ async def test_instructions_have_the_effects_of_every_tool():
     await evolve(manager, [FeedbackStream(critic())], episodes=failed)
     [record] = manager.ledger.proposals.values()
     assert record.awaits == ("judge", "person")
+
+
+async def test_instructions_hold_a_text_and_nothing_else():
+    """A rule would speak of calls that instructions do not have."""
+    store = open_store("memory:")
+    manager, failed = ToolManager(store), await failing_runs(made_agent(store))
+    block = {"tool": NAME, "rules": [{"kind": "call_before", "tool": "find_car"}]}
+    model = FunctionModel(lambda _: f"<description>{json.dumps(block)}</description>", name="m")
+    await evolve(manager, [FeedbackStream(model, subjects=["instructions"])], episodes=failed)
+    [record] = manager.ledger.proposals.values()
+    assert (record.state, record.failed[0].code) == ("rejected", "contract_changed")
 
 
 async def test_which_texts_may_change_is_a_switch():
@@ -238,9 +266,9 @@ async def test_words_of_a_policy_in_its_answers_change_no_instructions():
     assert (record.state, record.failed[0].code) == ("rejected", "unknown_tool")
 
 
-def replace_model(agent, *answers):
+def replace_model(agent, *answers, **options):
     """The same agent with a model that says these."""
-    return Agent(ScriptedModel(list(answers)), library=agent.library, instructions=SAID)
+    return Agent(ScriptedModel(list(answers)), library=agent.library, instructions=SAID, **options)
 
 
 async def test_a_canary_gives_some_sessions_the_candidate():
@@ -291,6 +319,14 @@ async def test_evaluation_can_be_given_the_instructions_of_a_library():
         await evaluate(one, model=model, store=answers, run="s", settings=settings)
 
 
+def test_gepa_searches_for_one_text():
+    """Its components are those that instructions have."""
+    [own] = SAID.tools
+    assert texts_of(own.definition) == {"summary": OLD}
+    better = with_texts(own.definition, {"summary": NEW})
+    assert better.text == NEW
+
+
 def test_instructions_are_no_tool():
     """They are found by name, and neither offered, listed, counted nor indexed as tools."""
     agent = Agent(ScriptedModel(["Hello."]), tools=[find_car], instructions=SAID)
@@ -309,7 +345,8 @@ def test_instructions_are_no_tool():
 def test_a_call_of_instructions_is_a_call_of_an_unknown_tool():
     """A model that calls them by name gets an error, now and when the conversation goes on."""
     call = ToolCall(call_id="1", name=NAME, arguments={})
-    agent = replace_model(made_agent(open_store("memory:")), [call], "Sorry.", "Hello.")
+    base = made_agent(open_store("memory:"))
+    agent = replace_model(base, [call], "Sorry.", "Hello.", retriever=default_retriever())
     first = agent.run_sync("Hi")
     assert first.episode.results[0].failure.kind == "unknown_tool"
     again = agent.run_sync("And now?", history=first.messages)
@@ -336,6 +373,21 @@ def test_instructions_of_strangers_stay_out():
     found = definitions_from_json(json.dumps(own.definition.to_json()))
     assert found.definitions == ()
     assert "they are not imported" in found.rejected[0].reason
+
+
+async def test_an_artifact_keeps_them_and_an_import_leaves_them_out(tmp_path):
+    """Who opens an exported library has its instructions; who imports its tools keeps their own."""
+    store = open_store("memory:")
+    agent = made_agent(store)
+    path = tmp_path / "garage.json"
+    for history in (False, True):
+        write_artifact(artifact_of(store, history=history), path)
+        with closing(open_artifact(f"artifact:{path}")) as opened:
+            assert opened.load().digest == agent.library.digest
+    manager = ToolManager(open_store("memory:"))
+    report = await import_artifact(read_artifact(path), manager, ImportRequest(person=ADA))
+    assert {one.name: one.outcome for one in report.tools} == {"find_car": "added", NAME: "skipped"}
+    assert manager.library.all_definitions == (find_car.definition,)
 
 
 async def test_late_verdicts_of_people_teach_instructions():

@@ -1,7 +1,5 @@
 """A round of evolution: proposers, comparison, promotion, and the used cars of the example."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

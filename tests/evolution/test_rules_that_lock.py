@@ -261,8 +261,7 @@ def test_what_was_taken_back_comes_back_by_a_person_alone(after_rollback, rules)
 
 
 @pytest.mark.parametrize(
-    "summary",
-    ["What a loan in euro, costs a month", "The LOAN in euro:  what it costs a month!"],
+    "summary", ["What a loan in euro, costs a month", "The LOAN in euro:  what it costs a month!"]
 )
 def test_a_text_that_was_rejected_comes_back_by_a_person_alone(after_rollback, summary):
     """Other signs, case, spaces and articles make no other text of it; other words do."""

@@ -34,15 +34,7 @@ import psutil
 
 sys.path.append(str(Path(__file__).parents[1]))  # for tests/support
 
-from soak_load import (
-    FAILING,
-    KEY,
-    WELL,
-    answer_as_a_model,
-    asked,
-    use,
-    watch,
-)
+from soak_load import FAILING, KEY, WELL, answer_as_a_model, asked, use, watch
 from soak_report import Life, Phase, Records, report
 from support.local_server import free_port
 
@@ -302,10 +294,7 @@ class Served:
 
 
 def endure(
-    options: argparse.Namespace,
-    folder: Path,
-    store: StoreUnderTest,
-    stack: ExitStack,
+    options: argparse.Namespace, folder: Path, store: StoreUnderTest, stack: ExitStack
 ) -> Records:
     """The whole day."""
     spawning = multiprocessing.get_context("spawn")

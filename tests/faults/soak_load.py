@@ -174,11 +174,7 @@ def read(status: int, text: str) -> dict:
         said["is_kept"] = error.get("episode_kept", True)
         return {"status": status, "whole": False, **said}
     whole = streamed[-1] == "[DONE]" if streamed else "choices" in parts[0]
-    return {
-        "status": status,
-        "whole": whole,
-        "episode": parts[0]["id"].removeprefix("chatcmpl-"),
-    }
+    return {"status": status, "whole": whole, "episode": parts[0]["id"].removeprefix("chatcmpl-")}
 
 
 def answer_as_a_model(told: Connection, health: Synchronized[int]) -> None:

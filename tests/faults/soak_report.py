@@ -410,14 +410,8 @@ def _log_size(path: Path) -> str:
 
 
 PHASE_HEAD = (
-    "time",
-    "s",
-    "200",
-    "other answers",
-    "effects",
-    "/healthz max ms",
-    "/readyz max ms, no",
-)
+    "time", "s", "200", "other answers", "effects", "/healthz max ms", "/readyz max ms, no",
+)  # fmt: skip
 
 
 class Watched:

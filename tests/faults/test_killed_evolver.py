@@ -1,7 +1,5 @@
 """``agentkit evolve`` that is killed at each of its commits, and two that run at the same time."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """A bad day of ``agentkit serve``, cut short; ``tests/faults/soak.py`` is the whole of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -6,8 +6,6 @@ runs, ``rollback``, ``rollback --pin`` and ``--unpin``; then ``store copy`` into
 and without history, and ``episodes export``. ``expected.json`` was read by that commit.
 """
 
-from __future__ import annotations
-
 import json
 import runpy
 import shutil

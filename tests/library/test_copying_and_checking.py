@@ -1,7 +1,5 @@
 """A copy of a store tells the same; damage is found and told with its place, and whoever reads changes nothing."""
 
-from __future__ import annotations
-
 import random
 import re
 import sqlite3

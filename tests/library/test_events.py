@@ -249,11 +249,14 @@ def test_each_fault_is_named_in_plain_words(chain):
     one, _, three, four, five = chain
     not_the_one = "event 4 is not the one that event 5 was chained to"
     told = verify_chain([one, three, replace(four, reason="x"), five, one], verifier=KEY)
-    assert [(fault.sequence, fault.message) for fault in told] == [
-        (2, "event 2 is missing: event 3 follows event 1"),
-        (4, "event 4 carries a signature that was made with another key, or for another content"),
-        (4, f"{not_the_one}: one of the two was changed after it was written"),
-        (1, "event 1 stands behind event 5: it was moved, or is there twice"),
+    assert [(fault.place, fault.message) for fault in told] == [
+        ("event 2", "event 2 is missing: event 3 follows event 1"),
+        (
+            "event 4",
+            "event 4 carries a signature that was made with another key, or for another content",
+        ),
+        ("event 4", f"{not_the_one}: one of the two was changed after it was written"),
+        ("event 1", "event 1 stands behind event 5: it was moved, or is there twice"),
     ]
 
 
@@ -352,8 +355,8 @@ def test_what_events_say_is_held_to_the_store(path, many):
 def test_one_of_several_tools_changed_in_the_file_is_found(many, sql, sequences):
     """A definition of which only the facts tell is guarded as any other."""
     tamper(many, sql)
-    assert [(one.code, one.sequence) for one in found_in(many)] == [
-        ("definition", sequence) for sequence in sequences
+    assert [(one.code, one.place) for one in found_in(many)] == [
+        ("definition", f"event {sequence}") for sequence in sequences
     ]
 
 
@@ -372,7 +375,7 @@ def test_a_digest_over_very_many_tools(tmp_path, sql):
     if sql is not None:
         tamper(path, sql)
         (fault,) = found_in(path)
-        assert (fault.code, fault.sequence) == ("definition", 2)
+        assert (fault.code, fault.place) == ("definition", "event 2")
         assert "holds a definition of 'last' that was changed" in fault.message
     with closing(MemoryStore()) as store:
         written(store, tuple(some), {**kept, "digest": "0" * 64})

@@ -208,19 +208,18 @@ def worded(definition: ToolDefinition, summary: str = "Other words.") -> ToolDef
     return replace(definition, description=Description(summary=summary))
 
 
-def codes(houses: Library, *names: str) -> list[tuple[str, str, str]]:
-    """Composite, child and code of each fault."""
-    faults = pin_faults(houses, names or None)
-    return [(fault.tool, fault.child, fault.code) for fault in faults]
+def codes(houses: Library, *names: str) -> list[tuple[str, str]]:
+    """Composite and code of each fault."""
+    return [(fault.place, fault.code) for fault in pin_faults(houses, names or None)]
 
 
 def test_a_changed_child_is_found_in_each_composite_that_calls_it(houses):
     """Both digests are named, and what to do."""
     changed = houses.with_tools([worded(plus.definition)])
     assert codes(changed) == [
-        ("twice", "plus", "changed_child"),
-        ("frame", "plus", "changed_child"),
-        ("house", "plus", "changed_child"),
+        ("twice", "changed_child"),
+        ("frame", "changed_child"),
+        ("house", "changed_child"),
     ]
     fault = pin_faults(changed, ["twice"])[0]
     assert plus.definition.digest[:12] in fault.message
@@ -279,7 +278,7 @@ def sound() -> Library:
 
 def faults_of(sound: Library, *names: str) -> list[tuple[str, str]]:
     """Tool and code of each."""
-    return [(fault.tool, fault.code) for fault in library_faults(sound, names or None)]
+    return [(fault.place, fault.code) for fault in library_faults(sound, names or None)]
 
 
 def changed_both(sound: Library, **parts) -> Library:
@@ -341,7 +340,7 @@ def test_an_unreadable_composite_leaves_the_others(url, tmp_path):
     assert report.library["old"](x=2) == report.library["seen"](x=2) == 2
     assert problems(held.bind({"look": look})) == {"newer": ["malformed_program"]}
     (fault,) = library_faults(held)
-    assert (fault.tool, fault.code) == ("newer", "malformed_program")
+    assert (fault.place, fault.code) == ("newer", "malformed_program")
     assert "flat_size" in dag_of(held)["old"]
     assert "flat_size" not in dag_of(held)["newer"]
     for name in ("old", "newer"):

@@ -91,23 +91,6 @@ def replicate() -> Iterator[Callable[..., Replica]]:
         replica.stop()
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        """Seconds."""
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    """A clock that stands until the test moves it."""
-    return Clock()
-
-
 AT = "2026-11-21T10:00:00+00:00"
 
 
@@ -175,10 +158,7 @@ def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eve
     assert seen == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"refresh_seconds": 0}, {"refresh_seconds": float("nan")}],
-)
+@pytest.mark.parametrize("options", [{"refresh_seconds": 0}, {"refresh_seconds": float("nan")}])
 def test_numbers_that_make_no_sense_are_refused(kept, options):
     """A replica that would never look is not made."""
     with pytest.raises(UsageError):
@@ -238,11 +218,7 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.knew = 0.0
         self.is_away = False
         # Hints come from a thread, at any moment; without them only the rules look.
-        self.replica = Replica(
-            self.far,
-            refresh_seconds=20.0,
-            clock=lambda: self.now,
-        )
+        self.replica = Replica(self.far, refresh_seconds=20.0, clock=lambda: self.now)
         self.replica.stop()  # the thread has looked once by now, or never will
         self.replica.refresh()
         self.proposals = 0

@@ -341,14 +341,8 @@ def made(name="loan", malformed=None, **arguments):
         (made(amount=1000, months=36), made(months=36, amount=1000)),
         (made(amount=1000, months=36), made(amount=1000.0, months="36")),
         (made(amount=1000, months=36), made(amount=1000, months=36, currency="EUR")),
-        (
-            made(amount=1, months=36, currency="usd"),
-            made(amount=1, months=36, currency="USD"),
-        ),
-        (
-            made(amount=1, months=2, fees=[1, 2.0]),
-            made(amount=1, months=2, fees="[1.0, 2]"),
-        ),
+        (made(amount=1, months=36, currency="usd"), made(amount=1, months=36, currency="USD")),
+        (made(amount=1, months=2, fees=[1, 2.0]), made(amount=1, months=2, fees="[1.0, 2]")),
         (made("unknown", a={"x": 1, "y": 2}), made("unknown", a={"y": 2, "x": 1.0})),
         (made("unknown", a=float("nan")), made("unknown", a=float("nan"))),
         (made(malformed='{"amount": 1'), made(malformed='{"amount": 1')),

@@ -1,7 +1,5 @@
 """Intervals, paired comparisons and shares of attempts."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from fractions import Fraction

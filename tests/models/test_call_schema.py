@@ -1,7 +1,5 @@
 """Schemas of calls for constrained decoding, and worked examples where a model reads them."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from dataclasses import replace

@@ -11,10 +11,11 @@ from types import ModuleType
 import pytest
 from hypothesis import given, strategies as st
 from support.model_server import FaultyServer
-from support.server_steps import ErrorStatus, HalfStream, RawReply, RawStream
+from support.server_steps import ErrorStatus, RawReply, RawStream
 
 from agentkit.errors import (
     ModelConnectionError,
+    ModelError,
     ModelResponseError,
     ModelStatusError,
     ModelTimeoutError,
@@ -95,14 +96,6 @@ async def test_proxy_of_the_environment(question, transport, monkeypatch) -> Non
                 texts.append((await model.complete(question)).message.text)
         assert texts == ["through the proxy", "direct"]
         assert proxy.requests[0].path.startswith("http://localhost:")
-
-
-async def test_stream_that_ends_before_any_text_is_retried(open_model, question, waits) -> None:
-    """As long as nothing was shown, a stream may start again."""
-    with FaultyServer([HalfStream(events=1), "well"]) as server:
-        async with open_model(server) as model:
-            assert await ask(model, question, streamed=True) == "well"
-    assert len(waits) == 1
 
 
 async def test_error_in_the_middle_of_a_stream(open_model, question) -> None:
@@ -309,11 +302,24 @@ def test_errors_of_the_http_library_and_of_json(sdk) -> None:
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
 
-@given(
-    st.integers(1, 2000),
-    st.floats(0, 1, exclude_max=True),
-    st.floats(0, 1),
-)
+def status(code: int) -> ModelStatusError:
+    """An error status."""
+    return ModelStatusError("", status=code, body="", retry_after=None)
+
+
+PASSING = [status(429), status(529), ModelConnectionError(), ModelTimeoutError()]
+LASTING = [status(501), status(400), status(404), ModelResponseError(), ModelError()]
+
+
+def test_which_failures_are_tried_again() -> None:
+    """Only failures that another attempt can mend, and only as often as allowed."""
+    policy = RetryPolicy(attempts=2)
+    assert all(policy.allows_another(error, 1) for error in PASSING)
+    assert not any(policy.allows_another(error, 2) for error in PASSING)
+    assert not any(policy.allows_another(error, 1) for error in LASTING)
+
+
+@given(st.integers(1, 2000), st.floats(0, 1, exclude_max=True), st.floats(0, 1))
 def test_backoff_is_bounded(failures: int, draw: float, jitter: float) -> None:
     """No wait is longer than the cap, or shorter than what jitter leaves of it."""
     policy = RetryPolicy(jitter=jitter, random=lambda: draw)

@@ -385,11 +385,7 @@ def test_run_store_and_back(tmp_path) -> None:
 def test_refinement_keeps_those_of_the_chosen_answer() -> None:
     """The ids belong to the calls that were run, not to the proposal they replaced."""
     better = ToolCall(call_id="d", name="square", arguments={"n": 5})
-    script = [
-        Reply(tool_calls=[CALL], tokens=FIRST),
-        Reply(tool_calls=[better], tokens=LAST),
-        "25",
-    ]
+    script = [Reply(tool_calls=[CALL], tokens=FIRST), Reply(tool_calls=[better], tokens=LAST), "25"]
     with ProviderServer(script) as server:
         episode = run(server, refine=RefineSettings(mode="vanilla", max_refinements=1))
     assert dict(episode.calls[0].arguments) == {"n": 5}

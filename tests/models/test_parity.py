@@ -15,7 +15,6 @@ from support.server_steps import ErrorStatus, HalfStream, RawReply, Reply, Reset
 from agentkit import Agent, Image, tool
 from agentkit.errors import (
     ModelConnectionError,
-    ModelError,
     ModelResponseError,
     ModelStatusError,
     ModelTimeoutError,
@@ -87,9 +86,7 @@ def point_at(monkeypatch: pytest.MonkeyPatch, server: ProviderServer, key: str |
 
 @pytest.fixture
 def open_adapter(
-    monkeypatch: pytest.MonkeyPatch,
-    waits: list[float],
-    need: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch, waits: list[float], need: Callable[[str], None]
 ) -> Opener:
     """Opens an adapter at a server; skips where its package is not installed."""
 
@@ -421,30 +418,6 @@ async def test_same_call_id_twice(open_adapter, name) -> None:
     assert len(set(ids)) == 3
     assert ids == [made.call_id for made in episode.results]
     assert all(last.count(f"'{one}'") == 2 for one in ids)  # the call and its result
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        (ErrorStatus(status=401), ModelStatusError),
-        (ErrorStatus(status=404), ModelStatusError),
-        (RawReply(body="<html>"), ModelError),  # litellm makes a status of it
-        (Reset(), ModelConnectionError),
-    ],
-    ids=["key", "model", "html", "reset"],
-)
-@pytest.mark.parametrize("name", ADAPTERS)
-async def test_episode_of_a_failed_run_is_kept(open_adapter, name, fault, kind) -> None:
-    """When the model fails for good, what happened before it is in the error's episode."""
-    call = ToolCall(call_id="c", name="square", arguments={"n": 4})
-    with ProviderServer([Reply(tool_calls=[call]), fault]) as server:
-        async with open_adapter(name, server, attempts=1) as model:
-            with pytest.raises(RunError) as caught:
-                await Agent(model, tools=[square]).run("4 squared?")
-    assert isinstance(caught.value.__cause__, kind)
-    episode = caught.value.episode
-    assert episode.stop_reason == "error"
-    assert [made.value for made in episode.results] == [16]
 
 
 @pytest.mark.parametrize("name", ADAPTERS)

@@ -292,9 +292,7 @@ def replayed(answer: dict, change=lambda said: said, **settings: object) -> list
         ToolMessage(call_id=call.call_id, name=call.name, text="ok") for call in said.tool_calls
     )
     request = replace(
-        ASKED,
-        messages=(*ASKED.messages, said, *results),
-        settings=ModelSettings(extra=settings),
+        ASKED, messages=(*ASKED.messages, said, *results), settings=ModelSettings(extra=settings)
     )
     items = ResponsesCodec(request).encode("m")["input"][1:]
     shown = ({key: one[key] for key in SHARED if one.get(key)} for one in items)

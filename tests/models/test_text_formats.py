@@ -1,7 +1,5 @@
 """Calls in the text of models that have no protocol for them, and models that are prompted for such calls."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import re
@@ -183,6 +184,16 @@ def test_name_on_the_wire_depends_on_the_company() -> None:
     assert both[1]["function"]["description"] == "About a_b."
 
 
+def test_forgotten_definitions_are_not_kept() -> None:
+    """The cache holds what is in use: many short-lived tools leave only the newest tuples."""
+    one = encoder()
+    for number in range(200):
+        one.encode(replace(REQUEST, tools=(definition(f"t{number}"),)), stream=False)
+    gc.collect()
+    assert len(one._tools) <= 20
+    assert len(one._blocks) <= 20
+
+
 def test_body_without_options_has_none() -> None:
     """What nobody asked for is not sent."""
     assert body(encoder(), REQUEST).keys() == {"model", "messages"}
@@ -269,13 +280,6 @@ def test_ids_are_made_up_and_distinct() -> None:
 def test_content(message, text) -> None:
     """Content is a string, a list of parts or nothing."""
     assert completion(message).message.text == text
-
-
-def test_refusal_is_the_text_and_says_so() -> None:
-    """A refusal is shown as the answer, under its own finish reason."""
-    for message in ({"content": None, "refusal": "No."}, {"content": "", "refusal": "No."}):
-        response = completion(message, finish_reason="stop")
-        assert (response.message.text, response.finish_reason) == ("No.", "content_filter")
 
 
 @pytest.mark.parametrize(

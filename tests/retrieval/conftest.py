@@ -1,7 +1,5 @@
 """A small catalogue and a way to ask it."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentkit import Library, ToolDefinition

@@ -1,7 +1,5 @@
 """Examples rank tools, and cards show them within a budget."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from types import MappingProxyType
@@ -98,10 +96,7 @@ some = st.lists(definitions, unique_by=lambda one: one.name, max_size=5)
 
 @given(
     start=some,
-    changes=st.lists(
-        st.one_of(some, st.sampled_from(range(12))),
-        max_size=6,
-    ),
+    changes=st.lists(st.one_of(some, st.sampled_from(range(12))), max_size=6),
     query=queries,
 )
 def test_an_index_that_grew_answers_like_a_fresh_one(start, changes, query):

@@ -403,11 +403,7 @@ def test_at_the_cap_a_tool_gives_way_to_better_ones_only(made, keep):
 def test_order_may_change_although_nothing_is_lost():
     """Two words of a request swap their weight when one of them becomes common."""
     smaller = Library(
-        [
-            growing_tool(0, ["rocket"]),
-            growing_tool(2, ["fuel"]),
-            growing_tool(4, ["fuel", "price"]),
-        ]
+        [growing_tool(0, ["rocket"]), growing_tool(2, ["fuel"]), growing_tool(4, ["fuel", "price"])]
     )
     larger = smaller.with_tools(
         [growing_tool(number, ["rocket", "mail"]) for number in range(6, 30)]

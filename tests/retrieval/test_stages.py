@@ -329,10 +329,7 @@ async def test_tools_that_need_each_other_end():
             tool("Read_Beta", "Else.", "From Read Alpha."),
         ]
     )
-    assert names(await with_references(library, "reviews", hops=50)) == [
-        "Read_Alpha",
-        "Read_Beta",
-    ]
+    assert names(await with_references(library, "reviews", hops=50)) == ["Read_Alpha", "Read_Beta"]
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,7 @@ async def test_an_answer_comes_in_pieces(client, make_app, served, store):
     with served(make_app()) as url:
         async with client(url) as sdk:
             stream = await sdk.chat.completions.create(
-                model="agent",
-                messages=HELLO,
-                stream=True,
-                stream_options={"include_usage": True},
+                model="agent", messages=HELLO, stream=True, stream_options={"include_usage": True}
             )
             chunks = [chunk async for chunk in stream]
     texts = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
@@ -455,8 +452,7 @@ async def test_a_bad_request_is_refused(make_app, talk, store, case):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [("GET", URL, 405), ("GET", "/", 404), ("POST", f"{URL}/", 404)],
+    ("method", "path", "status"), [("GET", URL, 405), ("GET", "/", 404), ("POST", f"{URL}/", 404)]
 )
 async def test_other_paths_and_methods(make_app, talk, method, path, status):
     """They are errors in the same form, with an id."""
@@ -528,11 +524,7 @@ def events(text):
             502,
             "model_failed",
         ),
-        (
-            ModelStatusError("busy", status=429, body="b", retry_after=7.0),
-            503,
-            "model_overloaded",
-        ),
+        (ModelStatusError("busy", status=429, body="b", retry_after=7.0), 503, "model_overloaded"),
         (KeyError("secret-of-a-defect"), 500, "internal_error"),
         (asyncio.CancelledError("secret-of-a-defect"), 500, "internal_error"),
         (GeneratorExit("secret-of-a-defect"), 500, "internal_error"),
@@ -565,7 +557,7 @@ async def test_an_error_after_a_run_is_not_asked_again(
     def fails(self, episode):
         raise RuntimeError("secret-of-a-defect")
 
-    monkeypatch.setattr("agentkit.server.metrics.RunMetrics.observe", fails)
+    monkeypatch.setattr("agentkit.server.metrics.Metrics.observe", fails)
     async with talk(make_app()) as client:
         answer = await client.post(URL, json=body("Hi", stream=stream))
     assert "secret" not in answer.text

@@ -1,7 +1,5 @@
 """Who gets in, what one server takes on, and what it counts."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

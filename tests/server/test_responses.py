@@ -6,12 +6,7 @@ import openai
 import pytest
 
 from agentkit import Agent
-from agentkit.models import (
-    OpenAICompatibleModel,
-    ReasoningDelta,
-    TextDelta,
-    openai_responses_model,
-)
+from agentkit.models import OpenAICompatibleModel, ReasoningDelta, TextDelta, openai_responses_model
 from tests.support.model_server import ErrorStatus, HalfStream, ProviderServer, Reply
 
 KEY, OTHER_KEY = "sk-0123456789abcdef", "sk-fedcba9876543210"

@@ -1,7 +1,5 @@
 """``agentkit serve`` as a user starts it, with rounds beside it, and the support bot of the examples."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import os
@@ -158,7 +156,8 @@ def who(ctx: RunContext[str]) -> str:
     assert listed == ["add", "who"]
     assert asked.content[0].text == "ServerRequestContext"
     assert called.content[0].text == "3"
-    assert store.exists()
+    with closing(open_store(f"sqlite:///{store}")) as kept:
+        assert {one.results[0].value for one in kept.select()} == {3, "ServerRequestContext"}
 
 
 BANK = '''
@@ -443,9 +442,7 @@ def test_clients_of_the_responses_api_are_served_too(bot, shop):
     photo = {"type": "input_image", "image_url": f"data:image/png;base64,{bot.PHOTO}"}
     content = [{"type": "input_text", "text": "A17 is broken"}, photo]
     broken = client.responses.create(
-        model="support",
-        input=[{"role": "user", "content": content}],
-        previous_response_id=first.id,
+        model="support", input=[{"role": "user", "content": content}], previous_response_id=first.id
     )
     assert broken.output_text == "the damage of A17 is reported, with a photo of 69 bytes"
     client.responses.create(

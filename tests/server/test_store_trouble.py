@@ -1,7 +1,5 @@
 """A server whose store is in trouble, or that stops: it stays alive, says so, hides and loses nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import resource

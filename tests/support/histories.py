@@ -96,9 +96,7 @@ def _change(
 
 def _definition(name: str, summary: str, reference: str) -> ToolDefinition:
     return ToolDefinition(
-        name=name,
-        description=Description(summary=summary),
-        origin=Origin(reference=reference),
+        name=name, description=Description(summary=summary), origin=Origin(reference=reference)
     )
 
 

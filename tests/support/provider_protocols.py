@@ -219,7 +219,7 @@ def _messages_events(reply: Reply, request: JsonObject) -> list[bytes]:
         if index == 0:
             sequence.insert(2, {"type": "ping"})
     delta = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
-    counted = {"output_tokens": answer["usage"]["output_tokens"]}
+    counted = {"output_tokens": answer["usage"]["output_tokens"], "input_tokens": None}
     sequence.append({"type": "message_delta", "delta": delta, "usage": counted})
     sequence.append({"type": "message_stop"})
     return [event(one, named=True) for one in sequence]

@@ -245,20 +245,11 @@ CODES: tuple[tuple[type[Exception], RunCode], ...] = (
 
 GUARDS: frozenset[str] = frozenset(
     [
-        "in_place_list",
-        "string_format",
-        "complex_number",
-        "opaque_value",
-        "fuel",
-        "integer_bits",
-        "string_chars",
-        "collection_items",
-        "child_calls",
-        "deadline",
-        "nesting",
+        "in_place_list", "string_format", "complex_number", "opaque_value", "fuel",
+        "integer_bits", "string_chars", "collection_items", "child_calls", "deadline", "nesting",
         "unserialisable_result",
     ]
-)
+)  # fmt: skip
 """Codes where the language stops by design, and Python goes on."""
 
 _WRITERS = {child.name for child in CHILDREN if child.writes}

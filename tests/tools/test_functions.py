@@ -11,13 +11,7 @@ import time
 import typing
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    Optional,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import pytest
 from hypothesis import given, strategies as st
@@ -26,12 +20,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
 from agentkit.errors import DefinitionError, ModelRetry, UsageError
-from agentkit.tools import (
-    Effects,
-    Example,
-    Specification,
-    definition_from_function,
-)
+from agentkit.tools import Effects, Example, Specification, definition_from_function
 from agentkit.tools.decorator import tool
 from agentkit.tools.sources.annotations import plain_schema
 from agentkit.tools.sources.docstrings import read_docstring
@@ -354,13 +343,7 @@ def test_misused_options(options, message) -> None:
         tool(add, **options)
 
 
-@pytest.mark.parametrize(
-    "example",
-    [
-        {"arguments": {"a": "one"}},
-        {"args": {}},
-    ],
-)
+@pytest.mark.parametrize("example", [{"arguments": {"a": "one"}}, {"args": {}}])
 def test_example_that_breaks_the_schema_is_refused(example) -> None:
     """A worked example has to be a valid call of its own tool."""
     with pytest.raises(DefinitionError, match="example"):
@@ -580,13 +563,7 @@ PUMPS = {
 @pytest.mark.parametrize("pump", PUMPS)
 @pytest.mark.parametrize(
     "head",
-    [
-        "Args:\n    ",
-        "Returns:\n    ",
-        "Parameters\n----------\n",
-        "Returns\n-------\n",
-        ":param ",
-    ],
+    ["Args:\n    ", "Returns:\n    ", "Parameters\n----------\n", "Returns\n-------\n", ":param "],
 )
 def test_a_docstring_is_read_in_linear_time(head, pump) -> None:
     """No style and no repeated part of a stranger's docstring keeps the interpreter busy."""

@@ -312,10 +312,7 @@ def test_keywords_of_a_parameter(part, rule, expected) -> None:
         ({"properties": {"n": {}}}, Form(parameter="n", pattern="(?=a)a")),
         ({"properties": {"periods": {}, "m": {"$ref": "#/properties/periods"}}}, PERIODS),
         ({"properties": {"periods": {"$dynamicRef": "#/$defs/x"}}}, PERIODS),
-        (
-            {"allOf": [{"properties": {"periods": {}}}], "unevaluatedProperties": False},
-            PERIODS,
-        ),
+        ({"allOf": [{"properties": {"periods": {}}}], "unevaluatedProperties": False}, PERIODS),
         ({"properties": {"periods": False}}, PERIODS),
         ({"properties": {"periods": {"type": "string"}}}, PERIODS),
         ({"properties": {"a": {}}, "dependentRequired": 3}, Requires(parameter="a", others=("b",))),
@@ -624,13 +621,7 @@ def test_a_call_before_in_the_same_turn(call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("customer", "status"),
-    [
-        ("C-17", "ok"),
-        ("C-1", "failed"),
-        ("", "failed"),
-        ("大阪", "ok"),
-    ],
+    ("customer", "status"), [("C-17", "ok"), ("C-1", "failed"), ("", "failed"), ("大阪", "ok")]
 )
 def test_a_value_comes_from_a_result_as_a_whole(call, customer, status) -> None:
     """A part of a longer word is another value; scripts without spaces have no words to break."""
@@ -647,10 +638,7 @@ def test_a_value_comes_from_a_result_as_a_whole(call, customer, status) -> None:
 
 @pytest.mark.parametrize(
     ("text", "status"),
-    [
-        ('{"id":"C-Ada"}', "ok"),
-        ("find_customer failed. There is nobody: C-Ada.", "failed"),
-    ],
+    [('{"id":"C-Ada"}', "ok"), ("find_customer failed. There is nobody: C-Ada.", "failed")],
 )
 def test_a_call_before_in_the_conversation(call, text, status) -> None:
     """Successful calls of earlier runs count; what reads like one of our refusals does not."""

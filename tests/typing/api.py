@@ -65,11 +65,7 @@ from agentkit.library.store import (
 )
 from agentkit.media import Media
 from agentkit.messages import Message, ToolResult, Usage
-from agentkit.models.base import (
-    ModelResponse,
-    ModelSettings,
-    StreamingChatModel,
-)
+from agentkit.models.base import ModelResponse, ModelSettings, StreamingChatModel
 from agentkit.retrieval.retriever import Retrieval, Retriever
 
 

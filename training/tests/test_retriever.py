@@ -18,12 +18,7 @@ from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.retrieval import (
-    StaticEmbedder,
-    TrainedVectors,
-    default_retriever,
-    default_stages,
-)
+from agentkit.retrieval import StaticEmbedder, TrainedVectors, default_retriever, default_stages
 from agentkit.retrieval.word_vectors import packaged_folder
 from agentkit_training import Request, requests_of, train_retriever, write_vectors
 from agentkit_training.cli.main import main
@@ -196,10 +191,7 @@ def episode(number: int, request: Request, *, passed: bool = True) -> Episode:
     result = ToolResult(call_id="1", name=name, status="ok", value="done")
     turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
     return Episode(
-        episode_id=f"e{number}",
-        request=request.text,
-        turns=(turn,),
-        verdict=Verdict(passed=passed),
+        episode_id=f"e{number}", request=request.text, turns=(turn,), verdict=Verdict(passed=passed)
     )
 
 

@@ -211,7 +211,7 @@ def _poor_texts(catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Fi
     if text and (verdict := _verdict(text, definition.name)):
         yield _about(definition, *verdict, "summary", tokens=estimate_tokens(text))
     texts = definition.description.parameters
-    empty = [path for path, one in texts.items() if _PLACEHOLDER.fullmatch(one.strip() or "x")]
+    empty = [path for path, one in texts.items() if is_placeholder(one)]
     if empty:
         what = listed([f"{path} {quoted(texts[path], longest=40)}" for path in empty])
         places = (f"parameters.{path}" for path in empty)
@@ -219,9 +219,14 @@ def _poor_texts(catalogue: Catalogue, definition: ToolDefinition) -> Iterator[Fi
         yield _about(definition, "placeholder", what, *places, tokens=tokens)
 
 
+def is_placeholder(text: str) -> bool:
+    """Whether a text stands for one that was never written; no text at all is none."""
+    return _PLACEHOLDER.fullmatch(text.strip() or "x") is not None
+
+
 def _verdict(text: str, name: str) -> tuple[str, str] | None:
     """The problem of a description, if any."""
-    if _PLACEHOLDER.fullmatch(text):
+    if is_placeholder(text):
         return "placeholder", f"the description is {quoted(text)}"
     words = set(terms(text))
     if words and words <= set(terms(name)) | _FILLERS:

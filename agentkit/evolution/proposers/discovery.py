@@ -282,7 +282,10 @@ def discovered_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     if is_declared_by_code(seen.definition):
         return
     found = _shown(seen.record)
-    is_strict = any(one.missing or one.unexpected for one in found.values())
+    declared = seen.definition.signature.properties
+    is_strict = any(  # that a declared name is missing is said by the schema, not by the tool
+        one.unexpected or (one.missing and name not in declared) for name, one in found.items()
+    )
     had = {
         one.parameter: one for one in seen.definition.specification.rules if isinstance(one, Takes)
     }

@@ -56,6 +56,7 @@ from agentkit.tools.rules import (
     Between,
     CallBefore,
     Condition,
+    OneOf,
     Requires,
     Rule,
     Takes,
@@ -65,6 +66,7 @@ from agentkit.tools.validation import validate_arguments
 
 _AUTHOR = Author(kind="program", name="evidence")
 _MOST_LESSONS = 12  # in one proposal; those with most failures come first
+_MOST_RIGHT = 8  # values in a list that nobody stated
 _LOOKUPS = 3  # episodes in which a value must have come from another tool's result
 
 
@@ -128,7 +130,8 @@ class EvidenceProposer:
             discovered = list(discovered_lessons(seen))
             seen = replace(seen, definition=applied(seen.definition, discovered))
             stated = [*discovered, *stated_lessons(seen)]
-            found[name] = [*stated, *relaxed_lessons(seen, stated)], [*lookup_lessons(seen, routes)]
+            inferred = [*lookup_lessons(seen, routes), *corrected_lessons(seen, stated)]
+            found[name] = [*stated, *relaxed_lessons(seen, stated)], inferred
             refused = len(record.refused)
             if refused and not passed_over and not any(found[name]):
                 why = f"its refusals ({refused:,}) name no value, range, form or order to hold to"
@@ -281,6 +284,14 @@ def stated_lessons(seen: ToolEvidence) -> Iterator[RuleSuggestion]:
     stated = list(_agreed(claims, seen, basis="The tool says so when it refuses a call"))
     yield from stated
     told = {parameter_of_rule(lesson.rule) for lesson in stated}
+    said = [
+        claim for claim in _said_by_hand(seen, trials) if parameter_of_rule(claim.rule) not in told
+    ]
+    by_hand = list(
+        _agreed(said, seen, basis="People say so of calls that went wrong", by_person=True)
+    )
+    yield from by_hand
+    told |= {parameter_of_rule(lesson.rule) for lesson in by_hand}
     described = [claim for claim in _described(seen) if parameter_of_rule(claim.rule) not in told]
     yield from _agreed(described, seen, basis="The description says so, and calls broke it")
 
@@ -303,6 +314,14 @@ def _claimed(
         ]
         if (chosen := _meant(broken, statement, call, failure, definition)) is not None:
             yield _Claim(rule=chosen, call=call, statement=statement)
+
+
+def _said_by_hand(seen: ToolEvidence, trials: dict[str, RuleBacktest | None]) -> Iterator[_Claim]:
+    """The rules that people stated when they corrected calls, each about the argument they name."""
+    for call in seen.record.calls:
+        for one in call.corrections:
+            failure = ToolFailure(kind="retry_requested", rule=one.words, path=one.parameter)
+            yield from _claimed(call, failure, seen, trials)
 
 
 def _trial(
@@ -417,7 +436,11 @@ def _described(seen: ToolEvidence) -> Iterator[_Claim]:
     """
     blamed = {name for call in seen.record.calls for name in call.blamed}
     for name in sorted(blamed & set(seen.definition.description.parameters)):
-        calls = [c for c in seen.record.calls if name in c.blamed and not c.is_accepted]
+        calls = [
+            one
+            for one in seen.record.calls
+            if name in one.blamed and (one.corrections or not one.is_accepted)
+        ]
         for rule in described_rules(seen.definition, name):
             if is_sound(rule, seen.definition, seen.library):
                 trial = RuleBacktest(rule, seen.definition)
@@ -428,12 +451,13 @@ def _described(seen: ToolEvidence) -> Iterator[_Claim]:
 
 
 def _agreed(
-    claims: Iterable[_Claim], seen: ToolEvidence, *, basis: str
+    claims: Iterable[_Claim], seen: ToolEvidence, *, basis: str, by_person: bool = False
 ) -> Iterator[RuleSuggestion]:
     """The rules that enough refusals agree on and that no known call or value breaks."""
     about: dict[tuple[str, str], list[_Claim]] = defaultdict(list)
     for claim in claims:
         about[claim.rule.kind, parameter_of_rule(claim.rule) or rule_key(claim.rule)].append(claim)
+    calls_that = "corrected call" if by_person else "refused call"
     for found in about.values():
         first = found[0].rule
         rules = seen.definition.specification.rules
@@ -441,12 +465,12 @@ def _agreed(
         is_range = isinstance(first, Between)
         made = _together(found, seen, had) if is_range else _agreement(found, seen, had)
         if made is None:
-            _note_unsupported(found, seen)
+            _note_unsupported(found, seen, calls_that)
             continue
         rule, calls = made.rule, made.calls
         if not _is_news(rule, calls, seen):
             why = "the definition says it by now; {} broke it, before that or since"
-            why = why.format(plural(len(calls), "refused call"))
+            why = why.format(plural(len(calls), calls_that))
             seen.notes("already_said", why, rule, len(calls))
         elif rejects_known(rule, seen.definition, seen.record):
             why = (
@@ -456,17 +480,22 @@ def _agreed(
             seen.notes("contradicts_accepted", why, rule, len(calls))
         else:
             origins = origins_of_rule(
-                rule, seen.record, seen.definition, seen.library, is_constant=made.is_constant
+                rule,
+                seen.record,
+                seen.definition,
+                seen.library,
+                is_constant=made.is_constant or by_person,
+                by_person=by_person,
             )
             yield RuleSuggestion.from_calls(
                 calls, seen.record, basis=basis, rule=rule, origins=origins
             )
 
 
-def _note_unsupported(found: list[_Claim], seen: ToolEvidence) -> None:
-    """Refusals that state something, and that are too few or do not agree."""
+def _note_unsupported(found: list[_Claim], seen: ToolEvidence, calls_that: str) -> None:
+    """Calls that state something, and that are too few or do not agree."""
     rules = {rule_key(claim.rule) for claim in found}
-    count, rule = plural(len(found), "refused call"), found[0].rule
+    count, rule = plural(len(found), calls_that), found[0].rule
     if len(rules) > 1:
         why = f"{count} state {len(rules)} different rules, so none of them holds for every call"
         seen.notes("disagreement", why, rule, len(found))
@@ -577,6 +606,72 @@ def relaxed_lessons(
                 episodes=distinct,
                 kept=len(accepted),
             )
+
+
+def corrected_lessons(
+    seen: ToolEvidence, stated: Collection[RuleSuggestion] = ()
+) -> Iterator[RuleSuggestion]:
+    """Lists of values, and arguments that belong together, where people corrected calls alike.
+
+    Nobody said these rules, so that much is asked: enough corrections; of a list that at least two
+    values were wrong, that none of them was right elsewhere, and that there are a few right ones,
+    each of them in enough conversations. A tool that takes what a rule would refuse forbids it.
+
+    Args:
+        seen: The tool with its calls.
+        stated: What the tool or people state; nothing more is inferred about those parameters.
+    """
+    definition, record = seen.definition, seen.record
+    told = {parameter_of_rule(lesson.rule) for lesson in stated}
+    found: dict[tuple[str, str], list[tuple[ObservedCall, Any]]] = defaultdict(list)
+    for call in record.calls:
+        for one in call.corrections:
+            if one.parameter not in told and one.parameter in definition.signature.properties:
+                found[one.kind, one.parameter].append((call, one.expected))
+    for (kind, parameter), corrected in sorted(found.items()):
+        calls = list({id(call): call for call, _ in corrected}.values())
+        rule: Rule | None = None
+        if kind == "wrong_value":
+            rule = _list_of_right_values(parameter, corrected, seen)
+        elif kind == "missing_argument":
+            needed = [*definition.signature.required]
+            others = [name for name in needed if name != parameter]
+            rule = Requires(parameter=others[0], others=(parameter,)) if others else None
+        if rule is None or not is_enough(calls, seen.knobs) or not _is_news(rule, calls, seen):
+            continue
+        if is_sound(rule, definition, seen.library) and not rejects_known(rule, definition, record):
+            basis = "People corrected calls so, and nothing that went well speaks against it"
+            origins = origins_of_rule(
+                rule, record, definition, seen.library, is_constant=True, by_person=True
+            )
+            yield RuleSuggestion.from_calls(calls, record, basis=basis, rule=rule, origins=origins)
+
+
+def _list_of_right_values(
+    parameter: str, corrected: Sequence[tuple[ObservedCall, Any]], seen: ToolEvidence
+) -> Rule | None:
+    """The values that were right each time; None where there is no short list of them."""
+    definition = seen.definition
+    right: dict[Any, set[str]] = defaultdict(set)
+    for call, expected in corrected:
+        if isinstance(expected, str | int):
+            right[expected].add(call.episode_id)
+    for call in seen.record.accepted:
+        for value in values_of(parameter, call.arguments, definition):
+            if not isinstance(value, str | int):
+                return None
+            right[value].add(call.episode_id)
+    wrong = {
+        call.arguments.get(parameter)
+        for call, _ in corrected
+        if isinstance(call.arguments.get(parameter), str | int)
+    }
+    is_list = 2 <= len(right) <= _MOST_RIGHT and len(wrong) >= 2 and not wrong & right.keys()
+    if not is_list or min(map(len, right.values())) < seen.knobs.min_episodes:
+        return None
+    return OneOf(
+        parameter=parameter, values=tuple(sorted(right, key=lambda one: (str(type(one)), one)))
+    )
 
 
 def lookup_lessons(

@@ -14,10 +14,10 @@ from agentkit.composites import rule_problems
 from agentkit.composites.contracts import RuleChecker, with_rules_alone
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
-from agentkit.episodes import Episode
+from agentkit.episodes import Episode, EvidenceKind
 from agentkit.episodes.labels import CONVERSATION, PROBE_OF, begins_a_conversation, witness
 from agentkit.errors import UsageError
-from agentkit.evolution.learning import is_by_user
+from agentkit.evolution.learning import PERSON, is_by_user
 from agentkit.evolution.proposal import PassedOver, PassedOverReason
 from agentkit.evolution.proposers.constraints import (
     Statement,
@@ -58,6 +58,23 @@ OF_THE_TOOL: frozenset[FailureKind] = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Correction:
+    """What a person said by hand of an argument of a call.
+
+    Attributes:
+        kind: What was wrong with it.
+        parameter: Which.
+        words: What they wrote.
+        expected: What would have been right; None for what they did not say.
+    """
+
+    kind: EvidenceKind
+    parameter: str
+    words: str
+    expected: Any = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedCall:
     """One call of a tool.
 
@@ -76,6 +93,7 @@ class ObservedCall:
             and no program of the model made the call.
         party: Who asked, as far as the episode says: its own id, conversation, user, and the key
             that a server was shown. A client chooses its ``user``, and not its key.
+        corrections: What persons said of its arguments.
     """
 
     episode_id: str
@@ -88,6 +106,7 @@ class ObservedCall:
     request: str = ""
     is_from_start: bool = False
     party: frozenset[tuple[str, str]] = frozenset()
+    corrections: tuple[Correction, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,8 +124,8 @@ class ToolRecord:
 
     @property
     def accepted(self) -> tuple[ObservedCall, ...]:
-        """The calls that the tool took."""
-        return tuple(call for call in self.calls if call.is_accepted)
+        """The calls that the tool took, and that no person corrected."""
+        return tuple(call for call in self.calls if call.is_accepted and not call.corrections)
 
     @property
     def refused(self) -> tuple[ObservedCall, ...]:
@@ -122,7 +141,7 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
     """
     records: dict[str, ToolRecord] = defaultdict(ToolRecord)
     for episode in episodes:
-        wrong = _verified(episode, records)
+        wrong, corrected = _verified(episode, records), _corrected(episode)
         earlier: list[EarlierCall] = []
         refusals: list[str] = []
         begins = begins_a_conversation(episode)
@@ -135,6 +154,7 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
                     call = replace(
                         call,
                         blamed=call.blamed | wrong[step.call.call_id],
+                        corrections=tuple(corrected[step.call.call_id]),
                         is_from_start=begins and step.call.call_id not in programmed,
                     )
                     records[step.call.name].calls.append(call)
@@ -158,6 +178,28 @@ def _verified(episode: Episode, records: Mapping[str, ToolRecord]) -> Mapping[st
             right = records[item.tool].right[item.parameter]
             right += [(episode.episode_id, value) for value in (*values, item.expected)]
     return wrong
+
+
+_OF_ARGUMENTS = frozenset({"wrong_value", "missing_argument", "unexpected_argument"})
+
+
+def _corrected(episode: Episode) -> Mapping[str, list[Correction]]:
+    """What a person said by hand of arguments, by call."""
+    found: dict[str, list[Correction]] = defaultdict(list)
+    verdict = episode.verdict
+    if verdict is None or verdict.fault or verdict.verifier != PERSON:
+        return found
+    for item in verdict.evidence:
+        if item.call_id and item.parameter and item.kind in _OF_ARGUMENTS:
+            found[item.call_id].append(
+                Correction(
+                    kind=item.kind,
+                    parameter=item.parameter,
+                    words=item.message,
+                    expected=item.expected,
+                )
+            )
+    return found
 
 
 def _is_accepted(step: Step) -> bool:

@@ -24,7 +24,7 @@ from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.streams import PROPOSER_SETTINGS, Prompt
 from agentkit.messages import Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 Case = TypeVar("Case")
 T = TypeVar("T")
@@ -79,7 +79,6 @@ class GepaOptimizer(Generic[Case]):
         self._cases = list(cases)
         self._held_out = list(held_out) or list(cases)
         self._most_evaluations = max_evaluations
-        self._prompt = Prompt.shipped("optimizer_v1")
 
     @property
     def name(self) -> str:
@@ -113,7 +112,7 @@ class GepaOptimizer(Generic[Case]):
             f"mean score {best:.3f} against {seed:.3f} on {len(self._held_out)} cases, after "
             f"{result.total_metric_calls} evaluations of {len(result.candidates)} candidates"
         )
-        author = self._prompt.author(self._model)
+        author = _prompt_for(base).author(self._model)
         return [Proposal.of(base, candidate, stream="optimizer", author=author, reason=reason)]
 
     async def _optimised(self, gepa: ModuleType, base: ToolDefinition) -> Any:
@@ -140,7 +139,7 @@ class GepaOptimizer(Generic[Case]):
                 valset=self._held_out,
                 adapter=adapter,
                 reflection_lm=lambda prompt: wait(self._reflected(prompt)),
-                reflection_prompt_template=self._prompt.text,
+                reflection_prompt_template=_prompt_for(base).text,
                 reflection_minibatch_size=min(_MINIBATCH, len(self._cases)),
                 max_metric_calls=self._most_evaluations,
                 logger=_Silent(),
@@ -166,8 +165,13 @@ class GepaOptimizer(Generic[Case]):
         return response.message.text
 
 
+def _prompt_for(definition: ToolDefinition) -> Prompt:
+    is_of_agent = is_instructions(definition.name)
+    return Prompt.shipped("instructions_optimizer_v1" if is_of_agent else "optimizer_v1")
+
+
 def texts_of(definition: ToolDefinition) -> dict[str, str]:
-    """The texts of a tool by their place, as GEPA's components.
+    """The texts of a tool by their place, as GEPA's components; instructions are one text.
 
     Example:
         >>> texts_of(ToolDefinition.from_schema("wait", "Wait.", {
@@ -175,6 +179,8 @@ def texts_of(definition: ToolDefinition) -> dict[str, str]:
         {'summary': 'Wait.', 'usage_rules': '', 'parameters.days': 'How long.'}
     """
     words = definition.description
+    if is_instructions(definition.name):
+        return {"summary": words.summary}
     names = [*definition.signature.properties, *words.parameters]
     texts = {f"parameters.{name}": words.parameters.get(name, "") for name in dict.fromkeys(names)}
     return {"summary": words.summary, "usage_rules": "\n".join(words.usage_rules), **texts}

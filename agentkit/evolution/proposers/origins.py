@@ -49,6 +49,7 @@ def origins_of_rule(
     tools: ToolsByName,
     *,
     is_constant: bool,
+    by_person: bool = False,
 ) -> tuple[TextOrigin, ...]:
     """Where the texts of a stated rule came from.
 
@@ -62,9 +63,12 @@ def origins_of_rule(
         definition: The tool.
         tools: All tools, by which a composite is as trusted as its parts.
         is_constant: Whether the tool says it whatever it is given.
+        by_person: Whether a person said it of calls.
     """
     kind: OriginKind = speaks_as(definition, tools) if is_constant else "user"
     where = f"{definition.name}, refusing a call"
+    if by_person:
+        kind, where = "person", f"a person, of a call of {definition.name}"
     if not is_constant:
         where = f"what {definition.name} may repeat of a call that it refuses"
     texts: tuple[Any, ...] = ()

@@ -106,7 +106,6 @@ class McpServer:
     Args:
         place: Where it is.
         name: Our name for it; prefixes its tools' names where needed.
-        prefix: Offer every tool as ``name__tool``.
         approval: Which tools wait for a person: those that say that they destroy, all, or none.
         trust_annotations: Believe what the server says of effects. Otherwise a tool counts as one
             that writes and reaches into the world, and hints can only make that stricter.
@@ -138,7 +137,6 @@ class McpServer:
         place: Place,
         *,
         name: str = "mcp",
-        prefix: bool = False,
         approval: Approval = "destructive",
         trust_annotations: bool = False,
         new_tools: NewTools = "hold",
@@ -160,7 +158,6 @@ class McpServer:
         self._approval = approval
         self._policy = ImportPolicy(
             server=name,
-            prefix=prefix,
             trust_annotations=trust_annotations,
             new_tools=new_tools,
             limits=self._limits,
@@ -576,7 +573,7 @@ def _is_kept(definition: ToolDefinition, library: Library) -> bool:
     if _server_of(known.definition) != _server_of(definition):
         raise UsageError(
             f"the library has a tool {definition.name!r} that is not of this MCP server; offer the "
-            "server's tools under its own name: McpServer(..., name='files', prefix=True)"
+            "server's tools under its own name, as McpServers(server) does"
         )
     return reference_fingerprint(known.definition) == reference_fingerprint(definition)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from encodings.aliases import aliases
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -38,15 +36,7 @@ if TYPE_CHECKING:
 
 _MAX_REDIRECTS = 5
 _BINARY = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip")
-_CHARSETS = frozenset(
-    {"latin_1", "cp1252", "iso8859_15", "utf_16", "koi8_r", "cp1251", "shift_jis", "euc_jp"}
-    | {"gb18030", "gbk", "gb2312", "big5", "euc_kr"}
-)
-"""The codecs beside UTF-8 that texts are read with, as Python calls them. Others take quadratic
-time (``punycode``, ``idna``) or are none of text."""
 _LONGEST_CONTENT_TYPE = 1_000
-_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s;\"']{1,40})", re.IGNORECASE)
-"""Python's parser, which httpx asks, takes quadratic time; a longer header is not read further."""
 
 _LONGEST_DETAIL = 600
 _AGAIN_LATER = frozenset({408, 429, 500, 502, 503, 504})
@@ -246,7 +236,7 @@ class HttpClient:
             sent = leads
         declared = response.headers.get("content-type", "")[:_LONGEST_CONTENT_TYPE]
         media_type = declared.partition(";")[0].strip().lower()
-        text = _text(content, media_type, _CHARSET.search(declared))
+        text = _text(content, media_type)
         return HttpAnswer(
             status=response.status_code,
             media_type=secrets.redacted_name(media_type),
@@ -319,14 +309,12 @@ def _may_repeat(plan: RequestPlan, answer: HttpAnswer | None, failure: Exception
     return answer.status in _AGAIN_LATER and is_safe
 
 
-def _text(content: bytes, media_type: str, charset: re.Match[str] | None) -> str | None:
-    """The body as text; None for what is not text by its type or its bytes."""
+def _text(content: bytes, media_type: str) -> str | None:
+    """The body as text in UTF-8; None for what is not text by its type or its bytes."""
     if not is_json(media_type) and media_type.startswith(_BINARY):
         return None
-    name = "" if charset is None else re.sub("[^a-z0-9]+", "_", charset[1].lower())
-    codec = aliases.get(name, name)
     try:
-        return content.decode(codec if codec in _CHARSETS else "utf-8")
+        return content.decode()
     except UnicodeDecodeError:
         return content.decode("utf-8", "replace") if media_type.startswith("text/") else None
 

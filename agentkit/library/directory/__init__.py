@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agentkit.library.directory.files import HandEdit
 from agentkit.library.directory.store import DirectoryStore, open_directory
 
-__all__ = ["DirectoryStore", "HandEdit", "open_directory"]
+__all__ = ["DirectoryStore", "open_directory"]

@@ -7,12 +7,13 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import DefinitionError, ReadingLimitError
+from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitError
 from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.log import has_markers
 from agentkit.library.library import Library
@@ -36,9 +37,9 @@ def from_yaml(content: str) -> Any:
     Raises:
         DefinitionError: It is no YAML, or uses what JSON does not have.
     """
+    loader = _loader()
     import yaml
 
-    loader = _loader()
     try:
         check_yaml(content, loader, least=_LEAST, levels=_MOST_LEVELS)
         return yaml.load(content, Loader=loader)  # noqa: S506 - a subclass of the safe loader
@@ -52,8 +53,17 @@ def from_yaml(content: str) -> Any:
         raise DefinitionError(f"a value cannot be read: {error}") from error
 
 
+def require_yaml() -> None:
+    """Say what to install where PyYAML is not there."""
+    if find_spec("yaml") is None:
+        raise MissingExtraError(
+            "a store of YAML files", package="pyyaml", install='pip install "agentkit-evolve[dir]"'
+        )
+
+
 @cache
 def _loader() -> type[yaml.SafeLoader]:
+    require_yaml()
     import yaml
 
     base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -224,37 +234,6 @@ _LARGEST = 4_000_000
 """More would keep the reader of YAML busy for minutes."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HandEdit:
-    """A hand edit of a tool's file.
-
-    Attributes:
-        name: The tool; for a file that cannot be read and is new, the file's name.
-        file: The file.
-        before: The definition that the library holds; None for a tool that is new.
-        after: The definition as the file has it; None when the file was deleted or cannot be read.
-        faults: Why the file cannot be taken as it is; empty for a sound one.
-    """
-
-    name: str
-    file: Path
-    before: ToolDefinition | None
-    after: ToolDefinition | None
-    faults: tuple[str, ...] = ()
-
-    @property
-    def is_deletion(self) -> bool:
-        """Whether the file was deleted, for the tool to be taken out."""
-        return self.after is None and not self.faults
-
-    @property
-    def summary(self) -> str:
-        """Describe the hand edit."""
-        if self.faults:
-            return f"cannot be taken: {'; '.join(self.faults)}"
-        return "was edited by hand" if self.after else "was deleted by hand"
-
-
 def read_definition(content: bytes) -> ToolDefinition:
     """The definition in a file that somebody may have edited.
 
@@ -312,45 +291,30 @@ class ToolFiles:
         except DefinitionError:
             return False
 
-    def edits(self, library: Library) -> Iterator[HandEdit]:
-        """Every edit: of the library's tools in the order of names, then of files that are new."""
+    def edits(self, library: Library) -> Iterator[tuple[Path, str]]:
+        """Every file that is not as the store wrote it, and why it cannot be read, if it cannot."""
         names = sorted(one.name for one in library.all_definitions)
-        files = {self.of(name): name for name in names}
-        for path, name in files.items():
-            content, held = self.folder.content(path), library[name].definition
-            if not self.shows(content, held):
-                yield _edit(name, path, content, held)
+        files = {self.of(name): library[name].definition for name in names}
         with self.folder.translated(self.folder.tools):
             found = sorted(self.folder.tools.glob(f"*{_SUFFIX}"))
-        for path in found:
-            if path in files or path.name[0] == ".":  # hidden ones belong to editors
+        for path in dict.fromkeys((*files, *found)):
+            if path not in files and path.name[0] == ".":  # hidden ones belong to editors
                 continue
-            edit = _edit("", path, self.folder.content(path), None)
-            tool = library.get(edit.name)
-            if tool is None or edit.after is None:
-                yield edit
-            elif edit.after.digest != tool.definition.digest:
-                fault = f"{edit.name!r} has a file already; edit that one, and delete this one"
-                yield replace(edit, before=tool.definition, faults=(fault,))
+            content = self.folder.content(path)
+            if not self.shows(content, files.get(path)):
+                yield path, _why_unusable(path, content)
 
 
-def _edit(name: str, path: Path, content: bytes | None, before: ToolDefinition | None) -> HandEdit:
-    """What somebody made of a file; without a name, the file says whose it is."""
-    after, faults = None, tuple[str, ...]()
+def _why_unusable(path: Path, content: bytes | None) -> str:
+    """Why what somebody made of a file cannot be read; empty where it can."""
     if path.is_symlink():  # of what it leads to nothing is told
-        faults = ("it is a link; put a copy of the file here",)
-    elif content is not None and not path.is_file():
-        faults = ("it is not a file; remove it",)
-    elif content is not None:
-        try:
-            after = read_definition(content)
-        except DefinitionError as error:
-            faults = tuple(map(str, error.args))
-    if after is not None and name and after.name != name:
-        fault = (
-            f"it says that its name is {after.name!r}; a tool keeps its name, so put {name!r} "
-            "back, or make a new file for the other one and delete this one"
-        )
-        after, faults = None, (fault,)
-    own = name or (path.stem if after is None else after.name)
-    return HandEdit(name=own, file=path, before=before, after=after, faults=faults)
+        return "it is a link; put a copy of the file here"
+    if content is None:
+        return ""
+    if not path.is_file():
+        return "it is not a file; remove it"
+    try:
+        read_definition(content)
+    except DefinitionError as error:
+        return "; ".join(map(str, error.args))
+    return ""

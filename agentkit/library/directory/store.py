@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes import Episode
-from agentkit.errors import MissingExtraError, StoreError
+from agentkit.errors import StoreError
 from agentkit.library.changes import check_change
-from agentkit.library.directory.files import HandEdit, ToolFiles, text_of
+from agentkit.library.directory.files import ToolFiles, require_yaml, text_of
 from agentkit.library.directory.folder import Folder, no_parent
 from agentkit.library.directory.log import ChangeLog, as_written, from_format_1
 from agentkit.library.library import Library
@@ -80,12 +79,7 @@ class DirectoryStore(ForwardingStore):
 
     def _open(self) -> None:
         """Look at everything that could be wrong."""
-        if find_spec("yaml") is None:
-            raise MissingExtraError(
-                "a store of YAML files",
-                package="pyyaml",
-                install='pip install "agentkit-evolve[dir]"',
-            )
+        require_yaml()
         if not self.path.absolute().parent.is_dir():
             raise no_parent(self.path)
         if self.path.exists() and not self.path.is_dir():
@@ -165,9 +159,9 @@ class DirectoryStore(ForwardingStore):
         content = self._folder.content(path)
         if not any(self._files.shows(content, _definition(one, name)) for one in (before, after)):
             raise StoreError(
-                f"{path} was edited by hand, and would be overwritten. Nothing was changed; "
-                "propose the edit (docs/stores.md) or give it up ('git checkout -- FILE'), and "
-                "try again"
+                f"{path} was edited by hand, and would be overwritten. Nothing was changed; take "
+                f"the edit in ('agentkit tools import {path} --on-conflict replace') or give it up "
+                f"('git checkout -- {path}'), and try again"
             )
 
     def _write(self, names: Iterable[str], before: Library, after: Library) -> None:
@@ -190,10 +184,10 @@ class DirectoryStore(ForwardingStore):
             changed = [one for one in names if _definition(before, one) != _definition(after, one)]
             self._write(changed, before, after)
 
-    def edits(self) -> tuple[HandEdit, ...]:
-        """Hand edits of tool files since the store wrote them.
+    def edits(self) -> Mapping[Path, str]:
+        """The files that are not as the store wrote them, and why one cannot be read; else nothing.
 
-        Each can be proposed as a change by a person. Nothing is changed.
+        Nothing is changed: 'agentkit tools import FILE --on-conflict replace' takes such a file in.
 
         Raises:
             StoreUnavailableError: Another writer was at the files for too long.
@@ -201,7 +195,7 @@ class DirectoryStore(ForwardingStore):
         self._check_open()
         with self._held_still():
             state = self._log.refresh()
-            return () if state.form == "json" else tuple(self._files.edits(state.kept.load()))
+            return {} if state.form == "json" else dict(self._files.edits(state.kept.load()))
 
     @contextmanager
     def _held_still(self) -> Iterator[None]:
@@ -219,16 +213,15 @@ class DirectoryStore(ForwardingStore):
 
     def check(self) -> Iterator[StoreFault]:
         """Read every file; an edit by hand is a note, unless it cannot be read."""
-        for edit in self.edits():
-            advice = "correct the file, or restore it with git"
-            if not edit.faults:
-                advice = "propose it to ToolManager (docs/stores.md), or restore the file with git"
+        for path, why in self.edits().items():
+            taken = f"'agentkit tools import {path} --on-conflict replace' takes it in; or "
+            there = path.exists() and not why
             yield StoreFault(
-                place=edit.name,
-                message=f"{edit.file.name} {edit.summary}",
-                advice=advice,
+                place=path.name,
+                message=f"it cannot be read: {why}" if why else "it was edited by hand",
+                advice=f"{taken * there}restore it with git ('git checkout -- {path}')",
                 code="edit",
-                is_note=not edit.faults,
+                is_note=not why,
             )
         log, end = self._folder.log, self._log.refresh().end
         if end and self._folder.plain(log, start=end):

@@ -1,7 +1,5 @@
 """BFCL: its files, and values that are source text."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 
@@ -202,10 +200,7 @@ def test_array_lists(text, item, value):
 
 @pytest.mark.parametrize(
     ("text", "item", "value"),
-    [
-        ("new int[]{1, 2}", "integer", [1, 2]),
-        ('new String[]{"a", "b"}', "String", ['"a"', '"b"']),
-    ],
+    [("new int[]{1, 2}", "integer", [1, 2]), ('new String[]{"a", "b"}', "String", ['"a"', '"b"'])],
 )
 def test_arrays(text, item, value):
     """Strings keep their quotes, as upstream."""

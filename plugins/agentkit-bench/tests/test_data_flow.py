@@ -1,7 +1,5 @@
 """Data that flows between calls as between the gold ones (NESTFUL)."""
 
-from __future__ import annotations
-
 import random
 from functools import reduce
 
@@ -328,11 +326,7 @@ async def test_executed_calls_are_judged_by_the_values(judge, run):
 
 
 @pytest.mark.parametrize(
-    "calls",
-    [
-        (GoldCall(name="absent"),),
-        (GoldCall(name="boats", arguments={"a": "$var2.id$"}),),
-    ],
+    "calls", [(GoldCall(name="absent"),), (GoldCall(name="boats", arguments={"a": "$var2.id$"}),)]
 )
 async def test_broken_gold_is_a_gold_error(judge, episode, calls):
     """Absent tools and references that lead nowhere say nothing about the agent."""

@@ -1,7 +1,5 @@
 """How the words of tools changed: measures, reports, and word by word."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import combinations, permutations

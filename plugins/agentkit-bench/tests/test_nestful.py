@@ -1,7 +1,5 @@
 """NESTFUL: its files, and both ways of asking."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Word problems and functions to write, and benchmarks that are loaded by name."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

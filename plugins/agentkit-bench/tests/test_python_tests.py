@@ -1,7 +1,5 @@
 """Python code in answers, run with its tests in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json
@@ -10,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit_bench.python_tests import (
-    CodeLimits,
-    PythonTests,
-    PythonTestsVerifier,
-)
+from agentkit_bench.python_tests import CodeLimits, PythonTests, PythonTestsVerifier
 
 PROMPT = '''import math
 

@@ -1,7 +1,5 @@
 """Types with meanings, and how well a tool fits them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 

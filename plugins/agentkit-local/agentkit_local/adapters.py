@@ -1,16 +1,27 @@
-"""LoRA adapters: small files of trained weights that llama.cpp adds to those of a model."""
+"""LoRA adapters: small files of trained weights that llama.cpp adds to those of a model.
+
+One comes with the plugin and has a name: ``calls``, for the weights ``smollm2-135m``. What it was
+trained on, what it gains and what it is not good for stands in ``shipped/MODEL_CARD.md``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from agentkit.errors import ModelNotFoundError, UsageError
 from agentkit_local.metadata import ADAPTER_KIND, ARCHITECTURE, KIND, MAGIC, texts_of
+
+SHIPPED: Mapping[str, Path] = MappingProxyType(
+    {"calls": Path(__file__).parent / "shipped" / "calls.gguf"}
+)
+"""The adapters that come with the plugin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +55,7 @@ def open_adapter(path: str | os.PathLike[str], *, scale: float, model: Path) -> 
     Whether its shapes fit the model's is seen when both are loaded.
 
     Args:
-        path: The adapter's GGUF file.
+        path: The adapter's GGUF file, or a name of ``SHIPPED``.
         scale: How strongly it counts.
         model: The GGUF file of the model.
 
@@ -53,7 +64,7 @@ def open_adapter(path: str | os.PathLike[str], *, scale: float, model: Path) -> 
             architecture.
         UsageError: ``scale`` is not a number.
     """
-    file = Path(path).expanduser()
+    file = SHIPPED.get(os.fspath(path)) or Path(path).expanduser()
     if not math.isfinite(scale):
         raise UsageError(f"an adapter cannot count {scale} times; give a number such as 1 or 0.5")
     _check_gguf(file)
@@ -80,7 +91,8 @@ def _check_gguf(path: Path) -> None:
         )
     if not path.is_file():
         raise ModelNotFoundError(
-            f"there is no adapter {path}; give the path of a .gguf file, as training exports it"
+            f"there is no adapter {path}; give the path of a .gguf file, as training exports it, "
+            f"or the name of one that is shipped: {', '.join(SHIPPED)}"
         )
     with path.open("rb") as file:
         start = file.read(len(MAGIC))

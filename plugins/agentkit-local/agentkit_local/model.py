@@ -58,7 +58,8 @@ class LocalModel:
         Args:
             path: A name of ``agentkit_local.weights.available()``, or the path of a GGUF file.
             adapter: A GGUF file with a LoRA adapter that was trained on these weights, as
-                ``agentkit-training`` exports it; None for none.
+                ``agentkit-training`` exports it; ``"calls"``, which comes with this plugin for
+                ``smollm2-135m``; None for none.
             adapter_scale: How strongly it counts: 1 as it was trained, 0 not at all.
             threads: Threads to compute with; None takes ``default_threads()``.
             context_tokens: Longest prompt and answer together.
@@ -129,8 +130,9 @@ def resolve(name: str) -> LocalModel:
     Args:
         name: What follows ``local:``: the model, perhaps with options behind a question mark, an
             adapter and its scale, or that calls are written without a grammar:
-            ``smollm2-135m?adapter=shop.gguf&scale=0.5``, ``smollm2-135m?constrained=no``. In the
-            adapter's path ``%``, ``&`` and ``?`` are written ``%25``, ``%26`` and ``%3F``.
+            ``smollm2-135m?adapter=shop.gguf&scale=0.5``, ``smollm2-135m?adapter=calls``,
+            ``smollm2-135m?constrained=no``. In the adapter's path ``%``, ``&`` and ``?`` are
+            written ``%25``, ``%26`` and ``%3F``.
 
     Raises:
         ModelNotFoundError: The weights are not installed, there is no such file, or the adapter is

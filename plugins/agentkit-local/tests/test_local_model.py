@@ -50,6 +50,18 @@ async def test_a_required_call_satisfies_the_schema(model):
     assert response.usage.completion_tokens > 0
 
 
+async def test_the_shipped_adapter_writes_calls_without_a_grammar(model):
+    """Written freely, where the bare weights talk, its answer is a call with arguments."""
+    free = {"constrained": False, "context_tokens": 1024, "max_tokens": 60}
+    asked = request(tool_choice="required")
+    with LocalModel("smollm2-135m", **free) as bare:
+        assert (await bare.complete(asked)).message.tool_calls == ()
+    with LocalModel("smollm2-135m", adapter="calls", **free) as adapted:
+        (call,) = (await adapted.complete(asked)).message.tool_calls
+    assert (call.name, call.malformed) == ("weather.get", None)
+    assert (call.arguments["city"], call.arguments["days"]) == ("Oslo", 3)
+
+
 async def test_the_start_of_a_prompt_is_computed_once(model):
     """A round of refinement goes on from what the engine has computed."""
     first = await model.complete(request(tool_choice="required"))

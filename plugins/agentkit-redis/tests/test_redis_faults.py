@@ -1,7 +1,5 @@
 """Networks that break, servers that die and servers that refuse: nothing acknowledged is lost."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

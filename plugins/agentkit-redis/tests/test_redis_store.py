@@ -62,9 +62,7 @@ class TestRedisStore(ServedStoreConformance):
 
 def _tool(name, text="", origin=""):
     return ToolDefinition(
-        name=name,
-        description=Description(summary=text),
-        origin=Origin(reference=origin),
+        name=name, description=Description(summary=text), origin=Origin(reference=origin)
     )
 
 

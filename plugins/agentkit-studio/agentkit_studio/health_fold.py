@@ -26,6 +26,7 @@ from agentkit.episodes import Episode, Verdict, error_line
 from agentkit.episodes.labels import (
     ARM,
     EXPERIMENT,
+    INSTRUCTIONS,
     VIEW_OF,
     is_extra_record,
     is_imported,
@@ -40,7 +41,7 @@ from agentkit.evolution.worth import MOST_TRAFFIC, Traffic
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore, Store
 from agentkit.metrics.statistics import wilson_interval
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,8 +49,8 @@ _SAMPLE = 500
 """Run times that are kept of each group, drawn evenly, for its median."""
 
 _UNINTERRUPTED, _LONGEST_PAUSE, _LONGEST_WAIT = 300, 1.0, 2.0
-"""Episodes that are counted at once, before a look at each whether somebody waits for a page, how
-many seconds the page goes first, and how many one waits for the newest."""
+"""Episodes that are counted at once for a page that waits for them, how many seconds other pages
+go first, and how many one waits for the newest."""
 
 _MOST_CHANGED = 200
 """Tools that are put back to make an earlier library out of the newest one."""
@@ -212,6 +213,7 @@ class HealthFold:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._newest_counted = threading.Event()
+        self._is_awaited = False
         self._chance = random.Random(0)  # noqa: S311 - which run times are kept
         self._newest = ""
         self._late: dict[str, tuple[Verdict, str]] = {}
@@ -239,9 +241,11 @@ class HealthFold:
         """
         if not self.is_working:
             self._newest_counted.clear()
+            self._is_awaited = False
             self._thread = threading.Thread(target=self._work, name="studio-health", daemon=True)
             self._thread.start()
         if wait is None:
+            self._is_awaited = True
             self._newest_counted.wait(_LONGEST_WAIT)
         elif self._thread is not None:
             self._thread.join(wait)
@@ -344,8 +348,10 @@ class HealthFold:
             added: Tools that were not looked at when their episodes were counted.
         """
         for tool in added:
-            of_tool = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
-            for one in self._in_turns(self._store.select(of_tool)):
+            matching = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
+            if is_instructions(tool):
+                matching = EpisodeFilter(labels={INSTRUCTIONS: tool}, limit=MOST_TRAFFIC)
+            for one in self._in_turns(self._store.select(matching)):
                 known = self._known.get(one.episode_id)
                 record = self._store.get(known.by) if known is not None and known.by else None
                 verdict = one.verdict if record is None else record.verdict
@@ -365,8 +371,13 @@ class HealthFold:
         for number, one in enumerate(episodes):
             if number >= _UNINTERRUPTED:
                 self._newest_counted.set()
-                let_others_first(self._is_busy)
+            let_others_first(self._is_in_the_way)
             yield one
+
+    def _is_in_the_way(self) -> bool:
+        """Whether somebody waits for a page, and not for the newest episodes."""
+        is_awaited = self._is_awaited and not self._newest_counted.is_set()
+        return self._is_busy() and not is_awaited
 
     def _label(self, one: Episode, verdict: Verdict | None) -> str:
         """What went wrong with a run, as its diagnosis says; empty for nothing."""
@@ -519,4 +530,5 @@ def _pieces(library: Library) -> Iterator[tuple[Sequence[ToolDefinition], list[s
     alone = [one for one in KINDS if one not in _SEARCHING | _NAMING]
     for at in range(0, len(definitions), _FEW_TOOLS):
         yield definitions[at : at + _FEW_TOOLS], alone, False
-    yield definitions, sorted(_NAMING), True
+    names = [ToolDefinition(name=one.name, origin=one.origin) for one in definitions]
+    yield names, sorted(_NAMING), True

@@ -18,6 +18,7 @@ from agentkit.episodes.labels import VIEW_OF
 from agentkit.evaluation.expectations import ExactCalls, Expectation, GoldCall, TextAnswer
 from agentkit.evaluation.task import Task
 from agentkit.evaluation.task_files import task_to_json
+from agentkit.evolution.learning import PERSON
 from agentkit.evolution.observers import judged
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import Message, ToolCall
@@ -45,7 +46,7 @@ def verdict(asked: Asked) -> Goto:
         passed=passed,
         score=float(passed),
         evidence=() if passed else (_evidence(asked, one, reason),),
-        verifier="person",
+        verifier=PERSON,
         details={"person": asked.user.name} | ({"reason": reason} if reason else {}),
     )
     asked.studio.store.append(judged(one, found))

@@ -13,15 +13,16 @@ from typing import Any
 from agentkit.composites.composite import program_of
 from agentkit.composites.language import render
 from agentkit.evaluation.doctor import Catalogue, examine
-from agentkit.evaluation.doctor.catalogue import KINDS
-from agentkit.evaluation.doctor.schemas import markup
+from agentkit.evaluation.doctor.catalogue import KINDS, Finding
+from agentkit.evaluation.doctor.checks import LONGEST_DESCRIPTION, is_placeholder
+from agentkit.evaluation.doctor.schemas import markup, parts, sentences
 from agentkit.evolution.differences import model_view, view_changes
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.review import summary_of
 from agentkit.evolution.worth import Worth, activated_at, worth_of
 from agentkit.library.store import ToolRevision
 from agentkit.retrieval.cards import card, estimate_tokens, schema_text
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.patterns import invisible
 from agentkit_studio.figures import graph_around
 from agentkit_studio.health_fold import MANY_TOOLS
@@ -34,6 +35,7 @@ _MOST_REVISIONS = 100
 _LONGEST_QUERY = 2_000
 _FEW = 3
 _LONGEST_TEXT = 10_000
+_MOST_FIELDS = 200
 SUMMARY = "summary"
 
 
@@ -54,6 +56,7 @@ async def listed(asked: Asked) -> Page:
         values["tools"] = [
             (library[name].definition, _tokens(library[name].definition)) for name in rest[:_PAGE]
         ]
+        values["instructions"] = [] if after else list(library.instructions)
         values["more"] = rest[_PAGE - 1] if len(rest) > _PAGE else ""
     return Page(template="tools.html", section="tools", values=values)
 
@@ -73,8 +76,10 @@ def tool(asked: Asked) -> Page:
     definition = known.definition if known is not None else None
     program = None if definition is None else program_of(definition)
     asked.studio.health.update()
+    fields = {} if definition is None else text_fields(definition)
     values = {
         "name": name,
+        "is_instructions": is_instructions(name),
         "definition": definition,
         "card": "" if definition is None else card(definition),
         "parts": () if definition is None else side_by_side(definition, definition),
@@ -83,9 +88,13 @@ def tool(asked: Asked) -> Page:
         "program": "" if program is None else render(program, name),
         "revisions": revisions,
         "compared": _compared(asked.query, revisions),
-        "findings": [] if definition is None else examine(Catalogue.of([definition])).findings,
+        "findings": []
+        if definition is None or is_instructions(name)
+        else examine(Catalogue.of([definition])).findings,
         "can_mend": can_mend,
-        "fields": {} if definition is None else text_fields(definition),
+        "to_write": to_write,
+        "fields": fields,
+        "writes": _to_write(asked, fields),
         "graph": graph_around(library, name),
         "promoted": list(_promoted(asked, name)),
         "activated_at": activated_at,
@@ -93,6 +102,15 @@ def tool(asked: Asked) -> Page:
         "pin": manager.ledger.pins.get(name),
     }
     return Page(template="tool.html", section="tools", values=values)
+
+
+def _to_write(asked: Asked, fields: Mapping[str, str]) -> dict[str, str]:
+    """What the form for another text opens with: the tool's own, or what a finding suggests."""
+    field, kind = asked.query.get("write", ""), KINDS.get(asked.query.get("finding", ""))
+    if field not in fields or kind is None:
+        return {"field": SUMMARY, "text": fields.get(SUMMARY, ""), "hint": "", "why": ""}
+    text, why = suggested(kind.code, fields[field]), f"the doctor found {kind.title}"
+    return {"field": field, "text": text, "hint": f"{kind.why} {kind.advice}", "why": why}
 
 
 def _compared(query: Mapping[str, str], revisions: Sequence[ToolRevision]) -> dict[str, Any]:
@@ -170,6 +188,7 @@ def found(asked: Asked) -> Page:
         "examined": examined,
         "chosen": chosen,
         "can_mend": can_mend,
+        "to_write": to_write,
         "is_large": len(library) > MANY_TOOLS,
     }
     return Page(template="findings.html", section="tools", values=values)
@@ -188,16 +207,49 @@ def _without_markup(text: str) -> str:
     return re.sub(r" {2,}", " ", text).strip()
 
 
+def _without_placeholder(text: str) -> str:
+    return "" if is_placeholder(text) else text
+
+
 _MENDS: Mapping[str, Callable[[str], str]] = {
     "invisible": _without_invisible,
     "markup": _without_markup,
+    "placeholder": _without_placeholder,
 }
-"""Findings that can be mended without asking anybody for words."""
+"""Findings that can be mended without asking anybody for words. Contracts, which other findings are
+about, are the code's or the server's: no proposal changes them."""
+
+_WORDS = frozenset(
+    {"no_description", "no_parameter_text", "placeholder", "echo_description", "long_description"}
+    | {"says_broken", "duplicate", "near_duplicate", "siblings", "not_found", "confused"}
+    | {"unaffordable", "passed_over"}
+)
+"""Findings that other words mend, which somebody has to write."""
 
 
-def can_mend(code: str) -> bool:
-    """Whether one click proposes what mends a finding."""
-    return code in _MENDS
+def can_mend(one: Finding) -> bool:
+    """Whether one click proposes what mends a finding: of a tool's own sentence something stays."""
+    return one.kind.code in _MENDS and (one.kind.code != "placeholder" or SUMMARY not in one.where)
+
+
+def to_write(one: Finding) -> str:
+    """The text that somebody would write because of a finding; empty for none."""
+    if one.kind.code not in _WORDS:
+        return ""
+    place = next(iter(one.where), SUMMARY)
+    return place.removeprefix("parameters.") if place.startswith("parameters.") else SUMMARY
+
+
+def suggested(code: str, text: str) -> str:
+    """What a form for a finding opens with: of a long text the sentences that fit."""
+    if code != "long_description":
+        return "" if is_placeholder(text) else text
+    kept = ""
+    for sentence in sentences(text):
+        if kept and len(kept) + len(sentence) >= LONGEST_DESCRIPTION:
+            break
+        kept += f" {sentence}" if kept else sentence
+    return kept[:LONGEST_DESCRIPTION]
 
 
 def text_fields(definition: ToolDefinition) -> Mapping[str, str]:
@@ -206,9 +258,11 @@ def text_fields(definition: ToolDefinition) -> Mapping[str, str]:
     As they are, without invisible characters: what nobody sees nobody should send on.
     """
     texts = definition.description.parameters
+    below = (part.path for part in parts(definition.parameters_schema) if part.role == "property")
+    named = (one for one in islice(below, _MOST_FIELDS) if not one.startswith("$defs."))
     fields = {
         SUMMARY: definition.description.summary,
-        **{name: texts.get(name, "") for name in (*definition.signature.properties, *texts)},
+        **{name: texts.get(name, "") for name in (*named, *texts)},
     }
     return {name: _without_invisible(text) for name, text in fields.items()}
 
@@ -220,11 +274,12 @@ def mend(asked: Asked) -> Goto:
     if change is None:
         raise BadRequestError("Nothing mends that finding without new words; write them.")
     words = definition.description
+    texts = {path: change(text) for path, text in words.parameters.items()}
     mended = replace(
         words,
-        summary=change(words.summary),
-        parameters={path: change(text) for path, text in words.parameters.items()},
-        usage_rules=tuple(map(change, words.usage_rules)),
+        summary=change(words.summary) or words.summary,
+        parameters={path: text for path, text in texts.items() if text},
+        usage_rules=tuple(filter(None, map(change, words.usage_rules))),
     )
     reason = f"the doctor found {KINDS[code].title}"
     return _proposed(asked, definition, replace(definition, description=mended), reason)
@@ -233,7 +288,8 @@ def mend(asked: Asked) -> Goto:
 def suggest(asked: Asked) -> Goto:
     """Propose another text for the tool or for one of its parameters."""
     definition, field = _definition(asked), asked.form.get("field", "")
-    text = " ".join(asked.form.get("text", "").split())[:_LONGEST_TEXT]
+    lines_typed = asked.form.get("text", "")[:_LONGEST_TEXT].splitlines()
+    text = "\n".join(" ".join(one.split()) for one in lines_typed).strip()
     if field not in text_fields(definition):
         raise BadRequestError("Say which text is to change.")
     words = definition.description

@@ -191,10 +191,13 @@ def test_the_queue_follows_what_waits_and_nothing_moves(project, sign_in):
     page.get_by_label("Why; the model reads it").last.evaluate("(field) => { field.value = 'no'; }")
     places = "[...document.querySelectorAll('[data-run]')].map((row) => row.offsetTop)"
     before = page.evaluate(places)
+    gone = page.get_by_text("decided meanwhile")
+    assert [gone.nth(at).is_visible() for at in range(2)] == [False, False]
     project.approve(runs[0])
     page.clock.run_for(4_100)
-    page.get_by_text("decided meanwhile").first.wait_for()
-    assert page.evaluate(places)[0] == before[0]
+    gone.first.wait_for(state="visible")
+    assert not gone.last.is_visible()
+    assert page.evaluate(places) == before
     assert page.locator("[data-run]").count() == 2
     assert page.get_by_role("button", name="Approve").first.is_disabled()
     assert page.get_by_role("button", name="Approve").last.is_enabled()

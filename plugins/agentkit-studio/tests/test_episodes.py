@@ -7,10 +7,16 @@ import re
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from agentkit import Agent, tool
+from agentkit.cli.main import main
 from agentkit.episodes.labels import with_late_verdicts
 from agentkit.evaluation.task_files import task_from_json
-from agentkit.messages import ToolResult
+from agentkit.evolution import ToolManager
+from agentkit.messages import ToolCall, ToolResult
+from agentkit.testing import ScriptedModel
+from agentkit.tools.rules import OneOf
 
 
 def newest(store):
@@ -146,6 +152,38 @@ def test_what_was_wrong_is_said_exactly(studio, csrf, store, form, kind, expecte
     [evidence] = verdict.evidence
     assert (evidence.kind, evidence.expected, evidence.call_id) == (kind, expected, call)
     assert evidence.tool == ("" if not call else expected if kind == "wrong_tool" else "loan_offer")
+
+
+def test_two_corrections_by_hand_become_a_rule_in_the_next_round(studio, csrf, store, tmp_path):
+    """Also where the tool took the calls, and where the round reads only what is new."""
+
+    def evolve():
+        command = ["evolve", "--store", f"sqlite:///{tmp_path / 'library.db'}"]
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+        return ToolManager(store).ledger.proposals.values()
+
+    @tool(effects=["reads"])
+    def lease(months: int) -> int:
+        """What a car costs a month.
+
+        Args:
+            months: Number of months.
+        """
+        return 9000 // months
+
+    for months in (30, 12):
+        call = ToolCall(call_id="1", name="lease", arguments={"months": months})
+        Agent(ScriptedModel([[call], "Done."]), tools=[lease], store=store).run_sync("A car?")
+    assert [one.tool_name for one in evolve()] == ["loan_offer"]
+    leases = [one for one in store.select() if one.calls[0].name == "lease"]
+    words = "months must be one of 24, 36, 48"
+    for one, right in zip(leases, ("24", "36"), strict=True):
+        form = {"kind": "wrong_value", "call": "1", "parameter": "months", "expected": right}
+        judge(studio("rita"), csrf, one, reason=words, **form)
+    [_, found] = evolve()
+    assert found.candidate.specification.rules == (OneOf(parameter="months", values=(24, 36, 48)),)
+    assert "People say so" in studio().get(f"/inbox/{found.proposal_id}").text
 
 
 @pytest.mark.parametrize(

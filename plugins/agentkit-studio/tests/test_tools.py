@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from agentkit import Library, tool
+from agentkit import Library, ToolDefinition, tool
 from agentkit.cli.main import main
 from agentkit.cli.stores import manager_of
 from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import ModelError
+from agentkit.evaluation.doctor.catalogue import KINDS
 from agentkit.evolution import ToolManager
 from agentkit.evolution.observers import judged
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.testing import primitive_library
+from agentkit.tools.definition import Description, Origin
 from agentkit_studio import Access, create_studio
 from agentkit_studio.figures import graph_around
 
@@ -216,6 +219,83 @@ def test_one_click_proposes_what_mends_a_finding(studio, csrf, unclean, manager,
     assert "the doctor found" in record.reason
     strange = {**form, "code": "no_description"}
     assert client.post("/tools/find_cars/mend", data=strange).status_code == 400
+
+
+SENTENCE = "It takes what there is and gives what comes of it. "
+ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("code", "summary", "field", "opens_with"),
+    [
+        ("no_description", "", "summary", ""),
+        ("echo_description", "Ship an order.", "summary", "Ship an order."),
+        ("placeholder", "TODO", "summary", ""),
+        ("long_description", SENTENCE * 30, "summary", (SENTENCE * 20).strip()),
+        ("says_broken", "Deprecated: ships an order.", "summary", "Deprecated: ships an order."),
+        ("no_parameter_text", "Sends what was bought.", "address", ""),
+    ],
+)
+def test_a_finding_that_takes_words_opens_the_form(
+    studio, csrf, manager, code, summary, field, opens_with
+):
+    """At the text that it is about, with what it suggests and why."""
+    schema = {"properties": {"address": ADDRESS}}
+    manager.register([ToolDefinition.from_schema("ship_order", summary, schema)])
+    client = studio("rita")
+    listed = client.get("/findings", params={"kind": code}).text
+    link = f"/tools/ship_order?write={field}&amp;finding={code}#write"
+    assert link in listed
+    assert link not in studio("vera").get("/findings", params={"kind": code}).text
+    page = client.get(link.replace("&amp;", "&")).text
+    assert '<details class="write" id="write" open>' in page
+    assert f'<option value="{field}" data-text' in page
+    assert re.search(rf'<option value="{field}"[^>]* selected>', page)
+    assert f"autofocus>{opens_with}</textarea>" in page
+    assert f"the doctor found {KINDS[code].title}" in page
+    form = {
+        "csrf": csrf(client),
+        "field": "address.city",
+        "text": "Where it goes.\r\n\r\n A town. ",
+    }
+    assert "proposed" in client.post("/tools/ship_order/suggest", data=form).text
+    manager.refresh()
+    [record] = manager.ledger.proposals.values()
+    assert record.candidate.description.parameters == {"address.city": "Where it goes.\n\nA town."}
+
+
+def test_a_placeholder_of_a_parameter_is_left_out_by_a_click(studio, csrf, manager):
+    """It was never written, so nothing is lost."""
+    schema = {"properties": {"city": {"type": "string", "description": "TODO"}}}
+    manager.register([ToolDefinition.from_schema("ship_order", "Sends what was bought.", schema)])
+    client = studio("rita")
+    page = client.get("/findings", params={"kind": "placeholder"}).text
+    assert "Propose to mend it" in page
+    form = {"csrf": csrf(client), "code": "placeholder"}
+    assert "<del>" in client.post("/tools/ship_order/mend", data=form).text
+    manager.refresh()
+    [record] = manager.ledger.proposals.values()
+    assert record.candidate.description.parameters == {}
+    assert record.candidate.description.summary == "Sends what was bought."
+
+
+def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
+    """They keep their lines; they are no tools, so that the doctor says nothing of them."""
+    words = Description(summary="You help customers.\n\nBe short.")
+    origin = Origin(kind="instructions")
+    name = "instructions/support"
+    manager.register([ToolDefinition(name=name, description=words, origin=origin)])
+    client = studio("rita")
+    assert name in client.get("/tools").text
+    page = client.get("/tools/instructions/support").text
+    assert "You help customers.\n\nBe short." in page
+    assert "untyped" not in page
+    text = "You help customers.\r\n\r\nBe short and kind."
+    form = {"csrf": csrf(client), "field": "summary", "text": text}
+    assert "<ins>" in client.post("/tools/instructions/support/suggest", data=form).text
+    manager.refresh()
+    [record] = manager.ledger.proposals.values()
+    assert record.candidate.description.summary == text.replace("\r", "")
 
 
 def test_a_person_proposes_a_text(studio, csrf, manager):

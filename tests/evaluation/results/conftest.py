@@ -6,14 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agentkit.episodes import (
-    Diagnosis,
-    Episode,
-    Evidence,
-    Turn,
-    TurnDiagnosis,
-    Verdict,
-)
+from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, TurnDiagnosis, Verdict
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult, Usage
 
 CATEGORIES = {
@@ -141,10 +134,7 @@ class Maker:
             started_at=f"2026-11-21T10:{self._made % 60:02d}:00+00:00",
             seconds=turn.seconds + 0.002,
             verdict=verdict if judged else None,
-            diagnosis=Diagnosis(
-                label=label,
-                turns=(turn_diagnosis,),
-            ),
+            diagnosis=Diagnosis(label=label, turns=(turn_diagnosis,)),
             metadata=self.labels(task, category, **labels),
         )
 

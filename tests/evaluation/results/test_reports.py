@@ -1,7 +1,5 @@
 """Reports of runs and comparisons: numbers, tables and pages."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -15,9 +13,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.results import compare, report_html, report_markdown, summarise
 from agentkit.evaluation.results.report import holm
 from agentkit.evaluation.results.tables import notes
-from agentkit.evaluation.results.texts import (
-    shown,
-)
+from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 

@@ -1,7 +1,5 @@
 """The gates: pass, wait or fail, by the numbers alone; the scores that episodes give them, and the statistics."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -16,17 +14,8 @@ from hypothesis import given, strategies as st
 
 from agentkit.episodes import Episode, Verdict
 from agentkit.errors import StoreFormatError, UsageError
-from agentkit.evolution.compare import (
-    canary_scores,
-    shadow_pairs,
-    shadow_selections,
-)
-from agentkit.evolution.gate_statistics import (
-    DECAY,
-    gamma,
-    log_e_path,
-    log_money_path,
-)
+from agentkit.evolution.compare import canary_scores, shadow_pairs, shadow_selections
+from agentkit.evolution.gate_statistics import DECAY, gamma, log_e_path, log_money_path
 from agentkit.evolution.gates import (
     MAX_PAIRS,
     ArmScore,
@@ -107,7 +96,7 @@ def test_reports_survive_json(report):
     record=st.dictionaries(
         st.sampled_from(["gate", "decision", "reason", "statistics", "tasks", "lost", "x"]),
         st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3)),
-    ),
+    )
 )
 def test_any_other_json_is_refused_with_a_reason(record):
     """What is no report gives an error of ours, never another one."""

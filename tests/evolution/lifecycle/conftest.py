@@ -1,7 +1,5 @@
 """A store with a few tools, a manager over it, and proposals to change them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

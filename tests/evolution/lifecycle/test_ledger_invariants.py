@@ -56,10 +56,7 @@ class LifeCycle(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.store = open_store("memory:")
-        policies = [
-            LifecyclePolicy(shadow=True, canary=True),
-            LifecyclePolicy(evidence="none"),
-        ]
+        policies = [LifecyclePolicy(shadow=True, canary=True), LifecyclePolicy(evidence="none")]
         self.managers = [
             ToolManager(self.store, lifecycle=policy, validate=check) for policy in policies
         ]
@@ -92,10 +89,7 @@ class LifeCycle(RuleBasedStateMachine):
         candidate = replace(base, description=replace(base.description, **{field: value}))
         self.manager(which).submit(
             Proposal.of(
-                base,
-                candidate,
-                stream="feedback",
-                author=Author(kind="model", name=author),
+                base, candidate, stream="feedback", author=Author(kind="model", name=author)
             )
         )
 

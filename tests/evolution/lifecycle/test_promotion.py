@@ -1,7 +1,5 @@
 """The life of a proposal: who says yes and no, what brings it on, and what ends it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
@@ -24,11 +22,6 @@ from agentkit.library.pins import pin_faults
 from agentkit.tools.definition import Description, Specification
 
 # --- What proposers suggest is taken in, whatever it is: as validated, waiting or rejected -------
-
-
-def codes(record):
-    """The codes of the failed checks."""
-    return [check.code for check in record.failed]
 
 
 def test_a_proposal_that_passes_is_validated(manager, store, propose):

@@ -1,7 +1,5 @@
 """What promoted changes are worth on later traffic, and which are proposed for removal."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from dataclasses import replace
@@ -114,10 +112,7 @@ def test_no_later_traffic_is_no_worth_rather_than_none(manager):
 def test_only_what_the_change_is_about_counts(manager):
     """Wrong calls at other parameters, probes, and what users never saw say nothing of it."""
     name = promoted(manager, TERMS)
-    elsewhere = [
-        *traffic(1, 9, 9, path="euro"),
-        *traffic(2, 9, 9, path="euro"),
-    ]
+    elsewhere = [*traffic(1, 9, 9, path="euro"), *traffic(2, 9, 9, path="euro")]
     aside = [
         *traffic(2, 9, 0, start=100, metadata={"probe_of": "loan"}),
         *traffic(2, 9, 0, start=200, metadata={"imported": "them.jsonl"}),

@@ -68,9 +68,7 @@ def trip() -> Callable[..., Trajectory]:
         )
         steps = (*(lookups[at] for at in order), flights)
         return Trajectory(
-            trajectory_id=f"trip-{number}",
-            steps=steps,
-            request=f"Flights from {origin} to {goal}?",
+            trajectory_id=f"trip-{number}", steps=steps, request=f"Flights from {origin} to {goal}?"
         )
 
     return make

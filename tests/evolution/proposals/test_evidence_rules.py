@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition, tool
-from agentkit.episodes import Episode, Turn
+from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.constraints import stated_in_error
 from agentkit.evolution.proposers.evidence import EvidenceProposer
@@ -232,6 +232,101 @@ async def test_what_explains_nothing_is_not_learned(library, refused, text):
     assert not [rule for rule in found if getattr(rule, "parameter", "") == "periods"]
 
 
+@pytest.fixture
+def corrected(make_episode):
+    """Makes an episode whose call a person corrected by hand, in words and with what was right."""
+
+    def make(number, value, right, words="that was wrong", kind="wrong_value", **about):
+        parameter = about.pop("parameter", "periods")
+        arguments = {"total_price": 8.5, "periods": 36, **({parameter: value} if value else {})}
+        said = Evidence(
+            kind=kind,
+            message=words,
+            call_id="c0",
+            tool="calculate_loan",
+            parameter=parameter,
+            expected=right,
+        )
+        verdict = Verdict(passed=False, evidence=(said,), verifier=about.pop("verifier", "person"))
+        call = ("calculate_loan", arguments, 250.0)
+        return make_episode(f"p{number}", call, verdict=verdict)
+
+    return make
+
+
+@pytest.fixture
+def taken(make_episode):
+    """Makes episodes in which the loan was given for these terms, and nobody minded."""
+
+    def make(*values):
+        return [
+            make_episode(
+                f"t{at}", ("calculate_loan", {"total_price": 8.5, "periods": value}, 250.0)
+            )
+            for at, value in enumerate(values)
+        ]
+
+    return make
+
+
+async def test_what_people_say_of_calls_becomes_a_rule(library, corrected, taken):
+    """In words that state one, from as many conversations as of refusals, and as people's words."""
+    words = TERMS[1:].removesuffix(", got ")
+    two = [corrected(1, 12, 36, words), corrected(2, 30, 48, words)]
+    [found] = await proposals(library, *two, *taken(36, 60))
+    assert found.candidate.specification.rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
+    assert "People say so" in found.reason
+    form = "note must be given as YYYY-MM-DD"
+    dated = [corrected(at, "1 May", "2026-05-01", form, parameter="note") for at in range(2)]
+    [found] = await proposals(library, *dated)
+    assert [one.format for one in found.candidate.specification.rules] == ["date"]
+    assert {one.kind for one in found.origins} <= {"person", "code"}
+    assert await learned(library, two[0]) == []
+    for nobody in ("exact", "feedback"):  # a verifier, or a user of whom nothing is known
+        others = [corrected(at, 12, 36, words, verifier=nobody) for at in range(2)]
+        assert await learned(library, *others) == []
+    contradicted = [*two, *taken(12)]
+    assert await learned(library, *contradicted) == []
+
+
+async def test_corrections_without_words_make_a_list_only_where_nothing_else_can_be(
+    library, corrected, taken
+):
+    """At least two wrong values, a few right ones in two conversations each, and no value both."""
+    four = [corrected(1, 12, 36), corrected(2, 30, 48), corrected(3, 31, 36), corrected(4, 12, 48)]
+    expected = [OneOf(parameter="periods", values=(36, 48))]
+    assert await learned(library, *four) == expected
+    assert await learned(library, *four, *taken(36, 36)) == expected
+    again = OneOf(parameter="periods", values=(36, 48, 60))
+    assert await learned(library, *four, *taken(60, 60)) == [again]
+    for forbids in (taken(60), taken(12, 12), taken(*(60 + at // 2 for at in range(16)))):
+        assert await learned(library, *four, *forbids) == []
+    one_value = [corrected(at, 12, (36, 48)[at % 2]) for at in range(4)]
+    assert await learned(library, *one_value) == []
+    assert await learned(library, *four[:2]) == []
+
+
+async def test_an_argument_that_people_miss_is_required(library, corrected, make_episode):
+    """With one that every call gives, unless a call without it went well."""
+    said = {"kind": "missing_argument", "parameter": "note"}
+    two = [corrected(at, None, "for Ann", **said) for at in range(2)]
+    [rule] = await learned(library, *two)
+    assert rule == Requires(parameter="total_price", others=("note",))
+    without = make_episode("t", ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0))
+    assert await learned(library, *two, without) == []
+
+
+async def test_a_rule_from_corrections_is_not_taken_away_for_the_calls_behind_it(
+    library, corrected
+):
+    """The tool took them, and people said that it should not have been asked so."""
+    words = TERMS[1:].removesuffix(", got ")
+    two = [corrected(1, 12, 36, words), corrected(2, 30, 48, words)]
+    [found] = await proposals(library, *two)
+    after = library.with_tools([found.candidate])
+    assert await proposals(after, *two) == []
+
+
 async def test_the_quoted_value_tells_the_parameter():
     """Names of parameters are ordinary words; the value that a text quotes says more."""
     meet = ToolDefinition.from_schema(
@@ -396,9 +491,7 @@ async def loan_runs(library: Library, *periods: int):
     found = []
     for number in periods:
         call = ToolCall(
-            call_id="1",
-            name="calculate_loan",
-            arguments={"total_price": 8.5, "periods": number},
+            call_id="1", name="calculate_loan", arguments={"total_price": 8.5, "periods": number}
         )
         model = ScriptedModel([[call], "Done."])
         found.append((await Agent(model, tools=[bound]).run("A loan, please.")).episode)

@@ -1,7 +1,5 @@
 """Models as proposers: the blocks of their answers, both streams, composites and GEPA."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 
@@ -16,12 +14,7 @@ from agentkit.evolution.proposal import Observations, Proposal, UnreadablePropos
 from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
-from agentkit.evolution.proposers.streams import (
-    EvolutionStream,
-    FeedbackStream,
-    Prompt,
-    is_perfect,
-)
+from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream, Prompt, is_perfect
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library

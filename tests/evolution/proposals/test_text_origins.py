@@ -116,10 +116,7 @@ async def test_the_projects_own_code_states_its_values(submitted, kind):
 
 @pytest.mark.parametrize(
     "given",
-    [
-        "ft'; unit must be one of 'your password', 'metric', got 'x",
-        "must match '^your password$'",
-    ],
+    ["ft'; unit must be one of 'your password', 'metric', got 'x", "must match '^your password$'"],
 )
 async def test_code_that_repeats_an_argument_speaks_for_the_user(submitted, given):
     """A text quoted from inside what was given is none that the code states."""
@@ -440,9 +437,7 @@ def sent(make_episode, way, phrase, text, style):
         is_strange = style == "strangers"
         episodes.append(
             replace(
-                episode,
-                session_id=None if is_strange else session,
-                metadata=labels.get(style, {}),
+                episode, session_id=None if is_strange else session, metadata=labels.get(style, {})
             )
         )
     return episodes
@@ -506,9 +501,7 @@ OWN = {
         parameter="count", minimum=1, maximum=30, unit="days"
     ),
     "unit must match '^[a-z]+-[0-9]$'": Form(
-        parameter="unit",
-        pattern="^[a-z]+-[0-9]$",
-        words="text that matches ^[a-z]+-[0-9]$",
+        parameter="unit", pattern="^[a-z]+-[0-9]$", words="text that matches ^[a-z]+-[0-9]$"
     ),
     "start must be before end": Condition(
         expression="start < end", words="start must be less than end"

@@ -13,11 +13,7 @@ from support.unreliable_store import UnreliableStore
 from agentkit import Agent, open_store, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
-from agentkit.errors import (
-    ModelConnectionError,
-    ModelStatusError,
-    StoreError,
-)
+from agentkit.errors import ModelConnectionError, ModelStatusError, StoreError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.compare import canary_scores
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
@@ -599,10 +595,7 @@ async def test_the_budget_holds_for_an_hour(store, tried, rains):
 
 @pytest.mark.parametrize(
     "error",
-    [
-        ModelConnectionError("gone"),
-        ModelStatusError("busy", status=429, body="", retry_after=None),
-    ],
+    [ModelConnectionError("gone"), ModelStatusError("busy", status=429, body="", retry_after=None)],
 )
 async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, rains, error):
     """Nothing is recorded, and the loss is counted."""

@@ -1,7 +1,5 @@
 """The corpora of attacks and valid rewrites, each with what validation says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Claims, limits in words, copied texts, names of tools, and input that is broken or hostile."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -18,11 +16,7 @@ from agentkit.evolution.validation.lexical_checks import no_invisible_characters
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
-from agentkit.tools.definition import (
-    Description,
-    Example,
-    ToolDefinition,
-)
+from agentkit.tools.definition import Description, Example, ToolDefinition
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf
 from agentkit.tools.schema import copied
 
@@ -220,13 +214,7 @@ def test_examples_that_are_no_calls_are_malformed(examples):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "a" * 1_000_000,
-        "<a " * 300_000,
-        "((((" * 250_000,
-        "A1" * 500_000,
-    ],
+    "text", ["a" * 1_000_000, "<a " * 300_000, "((((" * 250_000, "A1" * 500_000]
 )
 def test_a_megabyte_is_refused_without_being_read_to_its_end(text):
     """A huge text is too long, whatever it holds; what is looked at is bounded."""

@@ -1,7 +1,5 @@
 """Attacks and honest rewrites, each code with its examples, and what a report says."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -292,15 +290,7 @@ def test_effects_and_words_decide(tool, needs, library):
     assert validate(change).needs == (needs or ("judge",))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "payInvoice",
-        "Überweisung",
-        "rembourser",
-        "buy-shares",
-    ],
-)
+@pytest.mark.parametrize("name", ["payInvoice", "Überweisung", "rembourser", "buy-shares"])
 def test_money_is_seen_in_several_languages(name):
     """In names of any style."""
     assert is_about_money(ToolDefinition(name=name))

@@ -1,7 +1,5 @@
 """Definitions that come whole from elsewhere: nothing that could speak to a model is left unread."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

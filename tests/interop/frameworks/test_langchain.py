@@ -134,13 +134,7 @@ def made(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("is_sync", [False, True])
 async def test_the_limit_of_steps(
-    made: Any,
-    langchain_model: Any,
-    library: Library,
-    store: Store,
-    call: Write,
-    *,
-    is_sync: bool,
+    made: Any, langchain_model: Any, library: Library, store: Store, call: Write, *, is_sync: bool
 ) -> None:
     """A graph that reaches its limit of steps is kept with the limit as its reason."""
     from langgraph.errors import GraphRecursionError

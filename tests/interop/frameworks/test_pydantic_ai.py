@@ -65,10 +65,7 @@ async def test_tools_of_the_agent_beside_ours(
     model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """A tool of the framework's agent runs as ever, and its result stands in the episode."""
-    script = [
-        Reply(tool_calls=[call("1", "double", x=4), call("2", "theirs", a=1)]),
-        "Done.",
-    ]
+    script = [Reply(tool_calls=[call("1", "double", x=4), call("2", "theirs", a=1)]), "Done."]
     with FaultyServer(script) as server:
         capability = library_capability(Toolset(library, store=store))
         agent = pydantic_ai.Agent(model(server), capabilities=[capability])

@@ -14,31 +14,15 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from mcp import Client, StdioServerParameters
 from support.media import PDF, RED, WAV
 
 from agentkit import Agent, Library, tool
-from agentkit.cli.loading import load_tools
 from agentkit.errors import McpConnectionError, MissingExtraError, ToolFailed
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve, explore
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
 from agentkit.library import Author, open_store
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
-
-TOOLS = '''"""Tools of a test."""
-from agentkit import tool
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    print("a line on stdout, which is the wire")
-    return a + b
-'''
-SERVE = (
-    "import sys; from agentkit.cli.main import main; "
-    "main(['serve', '--mcp', 'stdio', '--store', sys.argv[1], '--tools', sys.argv[2]])"
-)
 
 
 @tool
@@ -101,32 +85,6 @@ async def test_headers_go_with_each_request_and_stay_out_of_texts(listening):
     assert "s3cret" not in repr(server._place)
 
 
-@pytest.fixture
-def stored(tmp_path):
-    """A store on disk with a library, and the file that holds its code."""
-    code = tmp_path / "tools_of_a_test.py"
-    code.write_text(TOOLS)
-    url = f"sqlite:///{tmp_path / 'library.db'}"
-    store = open_store(url)
-    manager = ToolManager(store, author=Author(kind="person", name="ann"))
-    manager.register(load_tools([str(code)]))
-    store.close()
-    return url, str(code)
-
-
-async def test_a_stores_library_is_served_over_stdio(stored):
-    """The official client starts the process that ``agentkit serve --mcp`` runs, and calls it."""
-    url, code = stored
-    started = StdioServerParameters(command=sys.executable, args=["-c", SERVE, url, code])
-    async with Client(started) as client:
-        assert [one.name for one in (await client.list_tools()).tools] == ["add"]
-        assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"result": 5}
-    store = open_store(url)
-    (episode,) = store.select()
-    store.close()
-    assert episode.results[0].value == 5
-
-
 @pytest.mark.parametrize("protocol", ["auto", "legacy"])
 async def test_a_redirect_to_another_host_is_not_followed(listening, protocol):
     """A server may not send us, with our headers, to an address of its choice."""
@@ -160,15 +118,6 @@ RAW = Path(__file__).parent / "servers" / "raw.py"
 def call(name, /, **arguments):
     """One call of a scripted model."""
     return ToolCall(call_id=name, name=name, arguments=arguments)
-
-
-@pytest.fixture(scope="module")
-def running(faulty):
-    """One server for all tests that leave it as it is; starting one takes a second."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_API_KEY", "secret")
-        with faulty(limits=McpLimits(call_seconds=0.5)) as server:
-            yield server
 
 
 async def test_a_server_that_dies_is_started_again(entry, eventually):

@@ -238,11 +238,7 @@ async def test_arguments_against_an_exploding_pattern_are_refused_at_once(fake, 
 @pytest.mark.parametrize("where", ["inputSchema", "outputSchema"])
 async def test_a_tool_whose_references_multiply_is_held(fake, entry, where):
     """It is not offered, and the listing says why; the server's other tools are."""
-    schema = {
-        "type": "object",
-        "properties": {"x": {"$ref": "#/$defs/d0"}},
-        "$defs": doubling(26),
-    }
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": doubling(26)}
     async with McpServer.in_process(
         fake(entry("bad", **{where: schema}), entry("calm")).server, new_tools="screen"
     ) as s:
@@ -480,5 +476,5 @@ async def test_tools_are_kept_in_a_store_and_bound_again(fake, entry):
     ) as server:
         assert offered(server) == ["list"]
     async with McpServer.in_process(fakes.server, name="mail", new_tools="screen") as server:
-        with pytest.raises(UsageError, match="prefix=True"):
+        with pytest.raises(UsageError, match=r"as McpServers\(server\) does"):
             keep_tools(manager, server.tools)

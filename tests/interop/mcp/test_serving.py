@@ -667,11 +667,7 @@ async def test_a_server_behind_oauth_is_called_with_a_token(listening):
 
     def connect():
         auth = ClientCredentialsOAuthProvider(
-            url,
-            storage,
-            client_id="bot",
-            client_secret="s3cret",
-            issuer=url[: -len("/mcp")],
+            url, storage, client_id="bot", client_secret="s3cret", issuer=url[: -len("/mcp")]
         )
         return McpServer.http(url, name="orders", auth=auth, new_tools="screen")
 

@@ -1,7 +1,5 @@
 """API descriptions: documents as they are read, and what becomes of their operations."""
 
-from __future__ import annotations
-
 import json
 import sys
 
@@ -247,30 +245,6 @@ def test_parameters_of_the_path_are_merged(make):
     assert definition.signature.parameters["additionalProperties"] is False
 
 
-def test_an_object_body_becomes_arguments(make):
-    """A model fills flat arguments best, so the properties of a body stand beside parameters."""
-    schema = {"$ref": "#/components/schemas/New"}
-    new = {
-        "type": "object",
-        "required": ["name"],
-        "properties": {"name": {"type": "string"}, "id": {"type": "integer"}},
-    }
-    found = openapi_tools(
-        make.operation(
-            "post",
-            "/x/{id}",
-            parameters=[make.parameter("id", "path")],
-            requestBody={"required": True, "content": {"application/json": {"schema": schema}}},
-            components={"schemas": {"New": new}},
-        )
-    )
-    definition = only(found)
-    assert list(definition.signature.properties) == ["id", "name", "body_id"]
-    assert definition.signature.required == ("id", "name")
-    (note,) = found.report.operations[0].notes
-    assert note == "the body parameter 'id' is the argument 'body_id'"
-
-
 @pytest.mark.parametrize(
     "schema",
     [
@@ -390,10 +364,7 @@ def test_a_server_that_can_not_be_is_refused(make, options, why):
 
 @pytest.mark.parametrize(
     ("said", "url"),
-    [
-        ({"servers": [{"url": "/v3"}]}, "https://a.example.com/v3"),
-        ({}, "https://a.example.com"),
-    ],
+    [({"servers": [{"url": "/v3"}]}, "https://a.example.com/v3"), ({}, "https://a.example.com")],
 )
 def test_relative_servers_start_from_the_documents_url(make, said, url):
     """A relative server, or none as FastAPI writes it, needs the document's URL or the caller's."""

@@ -1,7 +1,5 @@
 """Calls of an API: what is sent, with which credentials, and what comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import gzip
@@ -18,11 +16,7 @@ from jsonschema import Draft202012Validator
 from agentkit import Agent, ToolDefinition
 from agentkit.errors import ModelRetry, ToolFailed, UsageError
 from agentkit.interop.openapi import CallPolicy, Env, openapi_tools
-from agentkit.interop.openapi.public_addresses import (
-    NotPublicError,
-    is_public,
-    public_transport,
-)
+from agentkit.interop.openapi.public_addresses import NotPublicError, is_public, public_transport
 from agentkit.interop.openapi.requests import Secrets
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -101,6 +95,10 @@ async def test_a_flat_body_is_put_together_again(api, make, body_of, version):
     assert seen["path"] == "/v1/x/1"
     assert body_of(seen) == {"id": 2, "from": "é", "x-y": "z"}
     assert body_of(await api.call(given, id="1")) == {}  # a required body is sent when empty
+    found = api.tools(given)
+    assert found["it"].definition.signature.required == ("id",)
+    note = "the body parameter 'id' is the argument 'body_id'"
+    assert note in found.report.operations[0].notes
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), "x" * 100_000])
@@ -245,9 +243,7 @@ def test_recursion_stays_a_reference(make):
     media = {"application/json": {"schema": {"$ref": "#/components/schemas/Node"}}}
     (tool,) = openapi_tools(
         make.operation(
-            "post",
-            requestBody={"required": True, "content": media},
-            components={"schemas": CYCLIC},
+            "post", requestBody={"required": True, "content": media}, components={"schemas": CYCLIC}
         )
     )
     signature = tool.definition.signature
@@ -484,9 +480,9 @@ def ask(api, make, waits):
     return call
 
 
-@pytest.mark.parametrize("charset", ["punycode", "idna", "hex", "unicode_escape", "none-such", "é"])
+@pytest.mark.parametrize("charset", ["punycode", "hex", "latin-1", "none-such", "é"])
 async def test_a_server_does_not_choose_the_codec(ask, answers, charset):
-    """A charset that no text has, or that takes quadratic time, is read as UTF-8."""
+    """Whatever charset is declared, such as one that takes quadratic time, UTF-8 is read."""
     begun = time.process_time()
     for body in (b"a" * 400_000, b"a-\xff\x00"):
         told = await ask(answers.raw(body, media_type=f"text/plain; charset={charset}"))
@@ -495,8 +491,7 @@ async def test_a_server_does_not_choose_the_codec(ask, answers, charset):
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    ['a="' + ";" * 98_000, 'a="' + '\\";' * 33_000, " " * 98_000, "charset=" * 12_000],
+    "parameters", ['a="' + ";" * 98_000, 'a="' + '\\";' * 33_000, " " * 98_000, "charset=" * 12_000]
 )
 async def test_a_long_content_type_is_read_in_linear_time(ask, answers, parameters):
     """Python's own parser of that header would hold up the event loop for seconds."""
@@ -520,10 +515,6 @@ async def test_values_by_media_type(ask, answers):
         "bytes": 4,
         "note": "the content is binary and is not shown",
     }
-    assert (
-        await ask(answers.raw("é".encode("latin-1"), media_type="text/plain; charset=latin-1"))
-        == "é"
-    )
 
 
 @pytest.mark.parametrize(

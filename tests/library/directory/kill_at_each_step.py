@@ -80,13 +80,13 @@ def look(folder: Path) -> str:
     """Whether the change was made; either way all is whole, and nothing is lost."""
     with closing(DirectoryStore(folder)) as store:  # brings the files up to date
         made = store.load().version == 2
-        faults = [fault for fault in store.check() if "Edited" not in fault.place]
+        faults = [fault for fault in store.check() if "edited" not in fault.place]
         names = sorted(path.stem.split("--")[0] for path in (folder / "tools").iterdir())
         expected = ["edited", "kept", "new"] if made else ["edited", "gone", "kept"]
         (edit,) = store.edits()
         if faults or names != expected or len(store.events()) != made:
             raise RuntimeError(f"made {made}: {faults}, {names}, {store.events()}")
-        if edited_file(folder).read_bytes() != BY_HAND or edit.name != "Edited":
+        if edited_file(folder).read_bytes() != BY_HAND or edit != edited_file(folder):
             raise RuntimeError(f"the edit by hand was lost: {edit}")
         if store.commit(SECOND, expected_version=1) != 2 or len(store.load(1)) != 3:
             raise RuntimeError("the change cannot be sent again")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -24,20 +23,10 @@ from agentkit.tools.definition import Description, ToolDefinition
 
 def test_an_untouched_folder_has_no_edits(workshop):
     """What the store wrote itself is no edit, also when it is written or saved once more."""
-    assert workshop.store.edits() == ()
+    assert workshop.store.edits() == {}
     workshop.file("ping").write_bytes(workshop.file("ping").read_bytes())
     os.utime(workshop.file("pong"), (0, 0))
-    assert workshop.again().edits() == ()
-
-
-def test_a_changed_text_is_an_edit(workshop, make_tool):
-    """An edit tells the definition that it began with and the one that the file has."""
-    workshop.edit("ping", "Ping a host.", "Ping a host by its name.")
-    (edit,) = workshop.store.edits()
-    assert (edit.name, edit.file) == ("ping", workshop.file("ping"))
-    assert edit.before == make_tool("ping", "Ping a host.")
-    assert edit.after == make_tool("ping", "Ping a host by its name.")
-    assert (edit.faults, edit.is_deletion) == ((), False)
+    assert workshop.again().edits() == {}
 
 
 @pytest.mark.parametrize(
@@ -52,10 +41,10 @@ def test_a_changed_text_is_an_edit(workshop, make_tool):
 def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
     """Line ends of another system, comments and quotes change no definition."""
     workshop.file("ping").write_bytes(dressed(workshop.file("ping").read_bytes()))
-    assert workshop.store.edits() == ()
+    assert workshop.store.edits() == {}
     workshop.put(make_tool("ping", "Ping twice."))
     assert "Ping twice." in workshop.file("ping").read_text()
-    assert workshop.store.edits() == ()
+    assert workshop.store.edits() == {}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +57,6 @@ def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
             "summary: 7",
             "description.summary` must be a string, got the number",
         ),
-        ("name: ping", "name: pang", "a tool keeps its name"),
         ("name: ping", "name: ping\nname: ping", "a second time"),
         ("type: object", "type: objekt", "signature.parameters.type"),
         ("format: 1", "format: 99", "format 99"),
@@ -76,38 +64,33 @@ def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
     ],
 )
 def test_what_is_wrong_with_an_edit_is_told(workshop, old, new, why):
-    """A file that cannot be taken is an edit with reasons; the tool goes on as it is."""
+    """A file that cannot be taken is an edit with the reason; the tool goes on as it is."""
     workshop.edit("ping", old, new)
-    (edit,) = workshop.store.edits()
-    assert (edit.name, edit.after, edit.is_deletion) == ("ping", None, False)
-    assert len(edit.faults) > 0
-    assert any(re.search(why, fault) for fault in edit.faults), edit.faults
+    (told,) = workshop.store.edits().values()
+    assert why in told
     assert len(workshop.store.load()) == 2
 
 
-def test_a_new_file_is_a_new_tool(workshop, make_tool):
-    """A file that somebody adds is a tool to be, under whatever name the file has."""
-    text = workshop.file("ping").read_text().replace("name: ping", "name: Pang/2")
-    workshop.file("my-pang").write_text(text)
-    (edit,) = workshop.store.edits()
-    assert (edit.name, edit.before) == ("Pang/2", None)
-    assert edit.after == make_tool("Pang/2", "Ping a host.")
-    workshop.put(edit.after)
-    assert workshop.store.edits() == ()
-    assert workshop.file("my-pang").read_text() == text
-    workshop.put(make_tool("Pang/2", "Better."))
-    (edit,) = workshop.store.edits()
-    assert "has a file already" in edit.faults[0]
+def test_a_readable_file_is_taken_in(workshop, make_tool):
+    """A commit of what an edited or a new file says is made; the file of another name is told."""
+    workshop.edit("ping", "Ping a host.", "Ping a host by its name.")
+    assert workshop.store.edits() == {workshop.file("ping"): ""}
+    workshop.put(make_tool("ping", "Ping a host by its name."))
+    text = workshop.file("ping").read_text().replace("name: ping", "name: pang")
+    workshop.file("pang").write_text(text)
+    workshop.file("mine").write_text(text)
+    workshop.put(make_tool("pang", "Ping a host by its name."))
+    assert workshop.store.edits() == {workshop.file("mine"): ""}
+    assert workshop.file("mine").read_text() == text
 
 
 def test_a_deleted_file_is_an_edit(workshop):
-    """A file that somebody deletes says that the tool is to go, which a commit then does."""
+    """The tool stays until a commit takes it out."""
     workshop.file("ping").unlink()
-    (edit,) = workshop.again().edits()
-    assert (edit.name, edit.is_deletion, edit.after) == ("ping", True, None)
+    assert workshop.again().edits() == {workshop.file("ping"): ""}
     assert "ping" in workshop.store.load()
     workshop.put(remove=("ping",))
-    assert workshop.store.edits() == ()
+    assert workshop.store.edits() == {}
 
 
 def tool(name, summary=""):
@@ -157,7 +140,7 @@ def test_a_commit_overwrites_no_edit(workshop, edit, names, remove):
     assert (workshop.contents(), workshop.store.load().version) == (before, version)
     workshop.put(tool("other"))
     (left,) = workshop.again().edits()
-    assert left.name == ("pang" if edit is in_the_way else "ping")
+    assert left.stem == ("pang" if edit is in_the_way else "ping")
 
 
 def test_foreign_files_are_left_alone(workshop, make_tool):
@@ -167,7 +150,7 @@ def test_foreign_files_are_left_alone(workshop, make_tool):
         (workshop.path / place).write_text("mine")
     workshop.put(make_tool("ping", "New."), make_tool("more"))
     assert [(workshop.path / place).read_text() for place in places] == ["mine"] * 3
-    assert (workshop.store.edits(), list(workshop.store.check())) == ((), [])
+    assert (workshop.store.edits(), list(workshop.store.check())) == ({}, [])
 
 
 def test_a_check_tells_of_edits(workshop):
@@ -175,8 +158,9 @@ def test_a_check_tells_of_edits(workshop):
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
     workshop.edit("pong", "summary:", "sumary:")
     ping, pong = workshop.store.check()
-    assert (ping.place, ping.is_note, "edited by hand" in ping.message) == ("ping", True, True)
-    assert (pong.place, pong.is_note) == ("pong", False)
+    assert (ping.place, ping.is_note) == ("ping.yaml", True)
+    assert f"agentkit tools import {workshop.file('ping')} --on-conflict" in ping.advice
+    assert (pong.place, pong.is_note) == ("pong.yaml", False)
     assert "`description.sumary` is not a field" in pong.message
 
 
@@ -247,7 +231,7 @@ def test_another_branch_is_another_store(workshop, make_tool, git):
     assert store.load()["ping"].definition.description.summary == "Ping of theirs."
     assert store.load(2)["pong"].definition.description.summary == "Answer."
     git("checkout", "--quiet", "theirs~1")
-    assert (store.load().version, store.edits()) == (1, ())
+    assert (store.load().version, store.edits()) == (1, {})
     assert workshop.put(make_tool("ping", "Once more.")) == 2
     assert list(workshop.again().check()) == []
 
@@ -269,10 +253,8 @@ def test_the_other_side_comes_as_edits(workshop, make_tool, git):
     git("merge", "theirs", fails=True)
     git("checkout", "--ours", "library/log.jsonl")
     store = workshop.again()
-    (edit,) = store.edits()  # git merged the files of tools
-    assert edit.name == "ping"
-    assert edit.after == make_tool("ping", "Ping of theirs.")
-    assert workshop.put(edit.after) == 3
+    assert store.edits() == {workshop.file("ping"): ""}  # git merged the files of tools
+    assert workshop.put(make_tool("ping", "Ping of theirs.")) == 3
     assert list(store.check()) == []
 
 
@@ -357,9 +339,8 @@ def test_a_read_only_checkout_tells_of_edits(workshop, make_tool):
     workshop.edit("pong", "Answer.", "Answer by hand.")
     shutil.rmtree(workshop.path / "local")
     before = workshop.contents()
-    (edit,) = workshop.again().edits()
-    assert (edit.name, edit.faults) == ("pong", ())
-    assert {fault.place for fault in workshop.store.check()} == {"pong"}
+    assert workshop.again().edits() == {workshop.file("pong"): ""}
+    assert {fault.place for fault in workshop.store.check()} == {"pong.yaml"}
     assert (workshop.contents(), (workshop.path / "local").exists()) == (before, False)
 
 
@@ -373,7 +354,7 @@ def test_a_store_of_format_1_is_brought_up_to_date(tmp_path, make_tool):
     file.write_text(file.read_text() + "# a word of mine\n")
     with closing(DirectoryStore(tmp_path / "library")) as store:
         changes, events = list(store.changes()), store.events()
-        assert (store.edits(), list(store.check())) == ((), [])
+        assert (store.edits(), list(store.check())) == ({}, [])
         assert file.read_text().endswith("# a word of mine\n")
         change = LibraryChange(proposal_id="new", upserts=(make_tool("new"),))
         assert store.commit(change, expected_version=len(changes)) == len(changes) + 1
@@ -393,7 +374,7 @@ def test_a_store_of_json_files_is_read_and_copied(workshop, make_tool, tmp_path)
     old, new = (hashlib.sha256(one).hexdigest().encode() for one in (first, head))
     log.write_bytes(head + b"\n" + second.replace(old, new) + b"\n")
     store = workshop.again()
-    assert (len(store.load()), store.edits()) == (2, ())
+    assert (len(store.load()), store.edits()) == (2, {})
     with pytest.raises(StoreError, match="agentkit store copy dir:"):
         workshop.put(make_tool("new"))
     with closing(DirectoryStore(tmp_path / "copy")) as other:

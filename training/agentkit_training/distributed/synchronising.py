@@ -51,7 +51,7 @@ def with_changes(library: Library, changes: JsonObject, *, tools: Iterable[Tool]
     new = [_bound(one, library, code) for one in definitions]
     changed = library.without(set(library.tools) - set(names)).with_tools(new)
     if names != list(changed.tools):
-        moved = Library([changed[name] for name in names])
+        moved = Library([changed[name] for name in (*names, *changed.instructions)])
         changed = moved.continuing(changed)
     return link(changed).at_version(version)
 

@@ -27,7 +27,7 @@ from agentkit_training.engines.base import OptimizerSettings, StepReport, rate_f
 from agentkit_training.errors import CheckpointError, DivergedError, check_least
 from agentkit_training.files import differing, load_tensors, save_tensors
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.generation.reading import last_columns
+from agentkit_training.generation.reading import last_columns, padding_mask
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
 from agentkit_training.policy.saving import put_weights, trainable_weights
@@ -218,7 +218,7 @@ def block_loss(policy: Policy, one: Block) -> torch.Tensor:
     before = last_columns(one.ids, one.width + 1)[:-1]  # each token is predicted a column earlier
     output = policy.model(
         input_ids=one.ids.to(device),
-        attention_mask=None if bool(one.mask.all()) else one.mask.to(device),
+        attention_mask=padding_mask(policy, one.mask.to(device)),
         position_ids=one.positions.to(device),
         logits_to_keep=before[is_taught].to(device),
         use_cache=False,

@@ -166,6 +166,35 @@ def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, 
     return ids, mask
 
 
+def padding_mask(
+    policy: Policy, own: torch.Tensor, *, before: torch.Tensor | None = None
+) -> torch.Tensor | None:
+    """What the model is told about padding; None where there is none.
+
+    Where gradients are on it is a mask for each pair of columns, in which padding sees itself: of a
+    token that sees nothing, as padding before an example, CUDA's attention gives a gradient that is
+    no number. Models with windows of attention make such masks themselves and get the plain one.
+
+    Args:
+        policy: The model.
+        own: 1 for tokens and 0 for padding in the columns that are read, of shape (rows, columns).
+        before: The same for what a cache holds before them.
+    """
+    import torch
+
+    whole = own if before is None else torch.cat([before, own], 1)
+    if bool(whole.all()):
+        return None
+    if windowed(policy) or not torch.is_grad_enabled():
+        return whole
+    new, held = own.shape[1], whole.shape[1]
+    earlier = torch.ones(new, held, dtype=torch.bool, device=own.device).tril(held - new)
+    sees = earlier & ((whole == 1)[:, None, :] | (own == 0)[:, :, None])
+    dtype = policy.model.dtype
+    mask = torch.zeros(sees.shape, dtype=dtype, device=own.device)
+    return mask.masked_fill(~sees, torch.finfo(dtype).min)[:, None]
+
+
 def last_columns(ids: torch.Tensor, count: int) -> torch.Tensor:
     """The last columns of an input, for which alone logits are wanted, as ``logits_to_keep``.
 
@@ -208,13 +237,10 @@ def _advance(
     before: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Read ``ids`` behind what the cache holds; the logits after the last column."""
-    import torch
-
     device = policy.device
-    whole = own.to(device) if before is None else torch.cat([before, own.to(device)], 1)
     output = policy.model(
         input_ids=ids.to(device),
-        attention_mask=None if bool(whole.all()) else whole,
+        attention_mask=padding_mask(policy, own.to(device), before=before),
         position_ids=(begun[:, None] + own.cumsum(1) - 1).clamp(min=0).to(device),
         past_key_values=cache,
         use_cache=True,

@@ -1,7 +1,5 @@
 """``--dry-run`` says what a run does before weights are there, and shipped configurations work."""
 
-from __future__ import annotations
-
 import json
 from importlib import resources
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A paper's table as a file: each row is a run, and ours stand beside the paper's."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

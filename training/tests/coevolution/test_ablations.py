@@ -1,7 +1,5 @@
 """Every ablation of the papers is a configuration."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentkit.errors import UsageError

@@ -1,7 +1,5 @@
 """A run on disk: resumed exactly, with adapters, in bfloat16, by either engine; refused where it does not fit."""
 
-from __future__ import annotations
-
 import errno
 import math
 from dataclasses import replace

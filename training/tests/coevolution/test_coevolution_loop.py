@@ -1,7 +1,5 @@
 """The loop: what tools refuse is in the next step's prompt; which tasks are tried, and what is recorded."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """ToolDNA's evolution stream: blocks that a policy writes beside perfect calls reach its next prompts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Difficulty of a task for a policy (ToolACE-R, Eq. 5): gold answers, and which samples are trained on."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from pathlib import Path

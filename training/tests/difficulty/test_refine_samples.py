@@ -1,7 +1,5 @@
 """Self-refine samples: asked as the runtime asks, learned from in the last answer alone."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 

@@ -1,7 +1,5 @@
 """The made-up rollouts of the tests of engines, for those of several processes."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The commands under ``torchrun``: two processes make one run, and end as one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What rank 0 does for all: the others wait for its end, and hear of its errors."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Two processes under ``torchrun`` train one policy and hold one library."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What each of several processes does in ``test_two_processes.py``; started by ``torchrun``."""
 
-from __future__ import annotations
-
 import atexit
 import importlib.util
 import json

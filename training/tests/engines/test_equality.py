@@ -1,7 +1,5 @@
 """The lean engine and TRL take the same steps; so does each release of TRL that we stand on."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The lean engine learns, resumes from where it was saved, and counts what had something to teach."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import math
@@ -247,11 +245,7 @@ def test_the_report_tells_of_entropy_and_divergence(policy):
     """A random policy's entropy is near that of even chances; a reference apart from it counts."""
     rows = training_rows(Recorded(policy).found)
     report = update(
-        policy,
-        rows,
-        adam(policy),
-        Objective(kl_coefficient=0.1),
-        reference=tiny_policy(seed=1),
+        policy, rows, adam(policy), Objective(kl_coefficient=0.1), reference=tiny_policy(seed=1)
     )
     assert report.entropy == pytest.approx(math.log(len(policy.tokenizer)), abs=0.3)
     assert report.divergence > 0

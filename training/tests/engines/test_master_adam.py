@@ -1,7 +1,5 @@
 """Coarse weights are stepped through masters in float32, which refine and never override them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

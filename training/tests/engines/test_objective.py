@@ -1,7 +1,5 @@
 """The objective: groups and advantages, packed sequences, the loss of a token."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

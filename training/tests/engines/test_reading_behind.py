@@ -1,7 +1,5 @@
 """Sequences read behind their prompts: the scores and the gradient of each read by itself."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st

@@ -1,7 +1,5 @@
 """The TRL engine keeps to the seam: it goes on from where it was saved, and leaves no trace."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 

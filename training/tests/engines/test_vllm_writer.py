@@ -3,8 +3,6 @@
 vLLM itself does not run here. ``vllm_double`` holds the few names of it that TRL touches.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """What a process does in ``test_vllm_writer.py``, where ``vllm`` is the double beside this file."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import importlib.util

@@ -1,7 +1,5 @@
 """What a run has trained is asked again as it was left, with the user's own tools."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import replace

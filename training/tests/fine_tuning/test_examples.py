@@ -1,7 +1,5 @@
 """Examples, demonstrations and batches: the prompts of rollouts, gold answers, loss on answers alone."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from dataclasses import replace

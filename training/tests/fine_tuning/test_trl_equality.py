@@ -1,7 +1,5 @@
 """Fine-tuning takes the steps that TRL's SFTTrainer takes on the same examples."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial

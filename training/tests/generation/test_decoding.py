@@ -15,7 +15,7 @@ from agentkit_training.errors import PolicyError
 from agentkit_training.fine_tuning.examples import Example
 from agentkit_training.fine_tuning.training import block, block_loss
 from agentkit_training.generation.decoding import Prompt, complete, draw, inverted, nucleus
-from agentkit_training.generation.reading import read_prompts, stems
+from agentkit_training.generation.reading import left_padded, padding_mask, read_prompts, stems
 from agentkit_training.policy.lora import with_lora
 
 POLICY = tiny_policy()
@@ -242,6 +242,41 @@ def test_frozen_weights_are_not_copied_to_learn_adapters():
     ]
     one = block(examples, pad=policy.pad_id)
     assert largest_copy(lambda: block_loss(policy, one).backward()) < last_layer(policy)
+
+
+@settings(max_examples=15, deadline=None)
+@given(rests=st.lists(PROMPT, min_size=2, max_size=4), held=st.lists(st.booleans(), max_size=3))
+def test_what_learns_sees_itself_wherever_it_is_padded(rests, held):
+    """With gradients each column sees itself, and a token every token until it and no padding."""
+    _, own = left_padded(rests, POLICY.pad_id)
+    before = torch.tensor([held] * len(rests), dtype=torch.long).reshape(len(rests), len(held))
+    whole = torch.cat([before, own], 1)
+    mask = padding_mask(POLICY, own, before=before)
+    assert (mask is None) == bool(whole.all())
+    for row, column in () if mask is None else own.nonzero().tolist():
+        sees = (mask[row, 0, column] == 0).tolist()
+        until = len(held) + column + 1
+        assert sees == [bool(one) and at < until for at, one in enumerate(whole[row])]
+    if mask is not None:
+        assert bool((mask.diagonal(len(held), 2, 3) == 0).all())
+
+
+def test_gradients_are_those_of_an_example_alone():
+    """Padding before an example changes nothing of what is learned of it."""
+    examples = [
+        Example(task_id=str(length), prompt=(5, 9, 4) * length, completion=(7, 2))
+        for length in (1, 3)
+    ]
+    together = gradient(block(examples, pad=POLICY.pad_id))
+    alone = [gradient(block([one], pad=POLICY.pad_id)) for one in examples]
+    assert torch.allclose(together, alone[0] + alone[1], atol=1e-6)
+
+
+def gradient(one) -> torch.Tensor:
+    """What the weights are told of a block."""
+    policy = tiny_policy()
+    block_loss(policy, one).backward()
+    return torch.cat([weight.grad.flatten() for weight in policy.trainable])
 
 
 PROMPTS = st.lists(

@@ -1,7 +1,5 @@
 """Reinforcement learning from a configuration: policy, library and composites learn and are exported."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

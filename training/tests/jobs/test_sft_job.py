@@ -1,7 +1,5 @@
 """Fine-tuning from a configuration: a folder with log, report and trained policy."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentkit.errors import UsageError

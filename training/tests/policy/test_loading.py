@@ -1,7 +1,5 @@
 """Loading: real weights from GGUF, and every way in which it can fail."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import struct

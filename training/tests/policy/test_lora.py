@@ -1,7 +1,5 @@
 """LoRA: adapters alone learn, and are saved, loaded, merged and switched off."""
 
-from __future__ import annotations
-
 import json
 import sys
 

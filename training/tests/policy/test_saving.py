@@ -1,7 +1,5 @@
 """A saved policy is the same policy when it is loaded; the reference policy stays as it was."""
 
-from __future__ import annotations
-
 import json
 import resource
 from contextlib import contextmanager

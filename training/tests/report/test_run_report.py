@@ -1,7 +1,5 @@
 """The report of a run shows its curves, its labels and its library, and escapes what it quotes."""
 
-from __future__ import annotations
-
 import pytest
 
 from agentkit_training.report import run_html

@@ -1,7 +1,5 @@
 """ToolDNA's metrics and rewards: the paper's cases, its gates, and what must always hold."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -160,11 +158,7 @@ def test_the_papers_example_of_semantic_overlap_resolves():
         (check(buyer={"age": 3, "wish": "red"}), check(buyer={"age": 3}), (1, 1, 0.5, 0, 1)),
         (check(buyer={"age": 3, "name": "Bo"}), check(buyer={"age": 3}), (1, 1, 0, 0, 0)),
         (check(buyer={}), check(buyer={"age": 3}), (1, 1, 0, 0, 0)),
-        (
-            check(buyer={"wish": "a red car"}),
-            check(buyer={"wish": "red car"}),
-            (1, 1, 0.5, 0, 1),
-        ),
+        (check(buyer={"wish": "a red car"}), check(buyer={"wish": "red car"}), (1, 1, 0.5, 0, 1)),
         # free text
         (cars("Passat"), cars("Golf"), (1, 1, 0, 0, 0)),
         (cars("BMW X3"), cars("BMW X5"), (1, 1, 0, 0, 0)),

@@ -1,7 +1,5 @@
 """ToolDNA's rewards of rollouts: from calls, gold and format."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 

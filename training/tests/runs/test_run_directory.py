@@ -1,7 +1,5 @@
 """The folder of a run, readable after an interruption, and its figures in Weights & Biases."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Hidden constraints: what the executor demands, how the runtime judges it, and parts that share nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -29,12 +27,7 @@ from agentkit_training.tasks.hidden_constraints.family import (
     oracle_rules,
     tool_of,
 )
-from agentkit_training.tasks.hidden_constraints.tools import (
-    LOOKUPS,
-    TOOLS,
-    WORLDS,
-    looked_up,
-)
+from agentkit_training.tasks.hidden_constraints.tools import LOOKUPS, TOOLS, WORLDS, looked_up
 from agentkit_training.tasks.splits import leakage
 
 EVERY = {world: hidden_constraints(world, kinds=ALL_KINDS) for world in WORLDS}

@@ -1,7 +1,5 @@
 """BFCL and GSM8K for training: held-out parts share nothing; solutions become trajectories."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

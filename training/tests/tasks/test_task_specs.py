@@ -1,7 +1,5 @@
 """Tasks from a configuration: split without leakage, and told where no policy can pass them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -22,13 +20,7 @@ from agentkit.evaluation import (
 from agentkit.messages import UserMessage
 from agentkit.tools.definition import Origin, ToolDefinition
 from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training, out_of_reach
-from agentkit_training.tasks.splits import (
-    Shares,
-    TaskSplits,
-    components,
-    leakage,
-    split,
-)
+from agentkit_training.tasks.splits import Shares, TaskSplits, components, leakage, split
 
 TOOLS = '''
 from agentkit import tool

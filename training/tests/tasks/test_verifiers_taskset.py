@@ -1,7 +1,5 @@
 """A library with its tasks, trained on by others: loaded and scored with the real ``verifiers``."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """SEAL's diagnostic weights."""
 
-from __future__ import annotations
-
 import math
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Our verdict on calls, and the public checker's where its package is there."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """A small multi-turn benchmark of ours, agents that play it, and upstream's package if it is there."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Multi-turn tasks of BFCL: how they are read, the worlds that they run in, and verdicts."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
@@ -45,10 +43,7 @@ def test_user_turns_expect_what_the_gold_calls_do(task_of):
     """A turn with gold calls expects their state and results, and a call at all."""
     first, second, third = task_of("multi_turn_base_0").turns
     assert first.request == "File an empty paper named 'Plan' and show me what is there."
-    gold = (
-        GoldCall(name="file_paper", arguments={"title": "Plan"}),
-        GoldCall(name="list_papers"),
-    )
+    gold = (GoldCall(name="file_paper", arguments={"title": "Plan"}), GoldCall(name="list_papers"))
     assert first.expects == (AnyCall(), FinalState(calls=gold, responses=True))
     assert second.expects[1].calls[0].arguments == {"title": "Plan", "drawer": "archive"}
     assert third.expects == ()

@@ -1,7 +1,5 @@
 """Corpora, variants and measures of retrieval."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Retrieval as in the paper: judge, abstraction and its three stages."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A server on stdio whose one tool asks the user for a size."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -11,7 +11,7 @@ The reported categories are asked freely here, before (``base``) and after; unde
 ``agentkit eval bfcl --model 'local:smollm2-135m?adapter=FILE'``::
 
     python tests/benchmarks/effects/local_adapter.py --output adapter --setting base --epochs 0
-    python tests/benchmarks/effects/local_adapter.py --output adapter --setting plain
+    python tests/benchmarks/effects/local_adapter.py --output adapter --setting live
     python tests/benchmarks/effects/local_adapter.py --output adapter --summary --gguf adapter.gguf
 """
 
