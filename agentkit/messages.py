@@ -70,6 +70,13 @@ def is_finite(data: object) -> bool:
     return True
 
 
+def clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which no file or database takes."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def measured(
     data: object, *, most_levels: int = 10_000, most_values: int = 10_000_000
 ) -> tuple[int, int]:

@@ -65,7 +65,14 @@ from agentkit.messages import JsonObject, Message
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
-from agentkit.tools.invocation import ANY_DEPS, DepsT, OutputT, check_deps, check_tool_deps
+from agentkit.tools.invocation import (
+    ANY_DEPS,
+    DepsT,
+    OutputT,
+    RunContext,
+    check_deps,
+    check_tool_deps,
+)
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -201,6 +208,9 @@ class Agent(Generic[DepsT, OutputT]):
         )
         asked = (getattr(one.function, "agent", None) for one in (*own, *(library or ())))
         self._asks = tuple(one for one in asked if isinstance(one, Agent))
+        if limits.max_cost_usd is not None:
+            for one in self._known_agents()[1:]:
+                models_door.limit_price(one.model)
         self._queue = EpisodeQueue(self._store, on_failure=store_policy.on_failure)
         self._runner = AgentRunner(
             name=name,
@@ -343,7 +353,8 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> Tool:
         """This agent as a tool of another agent, which asks it as a user would.
 
-        It gets the caller's deps, and its model use counts for the caller's limits. Its run is an
+        It gets the caller's deps, and what it spends counts for the caller while it runs: it ends
+        where the caller's limits on cost, tokens or calls do. Its run is an
         episode of its own, linked by the label ``parent_run``; calls of it that wait for a person
         are a failure that names the run, which can be resumed.
 
@@ -454,11 +465,16 @@ class Agent(Generic[DepsT, OutputT]):
     def resumed_by(self, waiting: RunResult[Any] | Episode) -> Agent[Any, Any]:
         """The agent that a waiting run is of: one that this one asks, or else this one itself."""
         labels = (waiting.episode if isinstance(waiting, RunResult) else waiting).metadata
+        known = self._known_agents()
+        named = [one for one in known if one.name == labels.get(WAITING_AGENT, self.name)]
+        return named[-1 if agent_door.PARENT_LABEL in labels else 0] if named else self
+
+    def _known_agents(self) -> list[Agent[Any, Any]]:
+        """This agent, those that it asks or hands over to, and those that they do."""
         known: list[Agent[Any, Any]] = [self]
         for one in known:
             known += [asked for asked in one._asks if asked not in known]  # noqa: SLF001 - ours
-        named = [one for one in known if one.name == labels.get(WAITING_AGENT, self.name)]
-        return named[-1 if agent_door.PARENT_LABEL in labels else 0] if named else self
+        return known
 
     async def _resumption(
         self,
@@ -520,6 +536,7 @@ class Agent(Generic[DepsT, OutputT]):
         metadata: Mapping[str, str] | None = None,
         settings: ModelSettings | None = None,
         episode_id: str | None = None,
+        within: RunContext[Any] | None = None,
     ) -> RunStart:
         await self._queue.check()
         check_deps(deps, self._deps_type)
@@ -535,6 +552,7 @@ class Agent(Generic[DepsT, OutputT]):
             metadata=metadata or {},
             settings=settings,
             episode_id=episode_id or new_episode_id(),
+            within=None if within is None else within.facts,
         )
         return await self._preparation.of_request(start, history)
 

@@ -21,7 +21,7 @@ from textwrap import dedent
 from typing import Any, Protocol
 
 from agentkit.agent.checks import bounded
-from agentkit.agent.selection import RUN_TOOL, SelectedTools
+from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import AskedLater
 from agentkit.composites.children import plain
 from agentkit.composites.composite import Composite
@@ -39,6 +39,7 @@ from agentkit.errors import (
     ToolSignal,
 )
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
+from agentkit.models.base import RUN_TOOL
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import Effects, Specification, ToolDefinition
 from agentkit.tools.invocation import current_context, with_media

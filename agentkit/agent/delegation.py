@@ -128,10 +128,9 @@ def agent_tool(
             )
         labels = linked_labels(ctx, {DEPTH_LABEL: str(depth)})
         try:
-            result = await agent.run(request, deps=ctx.deps, metadata=labels)
+            result = await agent.run(request, deps=ctx.deps, metadata=labels, within=ctx)
         except RunError as error:
             raise ToolFailed(f"{called} could not answer: its model failed") from error
-        ctx.add_usage(result.usage)
         return _answer(result, called)
 
     return _agents_tool(ask, agent, called, summary, timeout_seconds)

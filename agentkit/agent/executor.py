@@ -59,6 +59,7 @@ from agentkit.messages import (
     ToolFailure,
     ToolMessage,
     ToolResult,
+    clean,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.canonical import canonical_json
@@ -66,6 +67,7 @@ from agentkit.tools.invocation import (
     TOOL_ERRORS,
     RunContext,
     RunFacts,
+    UnserialisableError,
     contained,
     encode_result,
     encode_shown,
@@ -159,13 +161,9 @@ class Executor:
         self.library = self.tools.library
         self.approve = self.shared.policy.approve
         self._validators = self.shared.validators(self.library)
-        self._calls_left = self.shared.limits.max_calls
+        if self.run.calls_left is None:
+            self.run.calls_left = self.shared.limits.max_calls
         self._history = CallHistory(self.said)
-
-    @property
-    def calls_left(self) -> int:
-        """How many calls may still be started."""
-        return self._calls_left
 
     def remember(self, results: Iterable[ToolResult]) -> None:
         """Count calls that were run elsewhere among those that came before."""
@@ -255,7 +253,7 @@ class Executor:
         """
         known = self.replayed.get(call.call_id)
         if known is None:
-            if (spent := self.shared.limits.reached(steps=0, usage=self.run.usage)) is not None:
+            if (spent := self.run.reached()) is not None:
                 raise ToolFailed(f"the run has reached its {spent.replace('_', ' ')}")
             return await self._observed(call, program)
         if known.call != call:
@@ -314,14 +312,32 @@ class Executor:
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, asks=asks)
         if refusal is not None:
             return refusal
-        result = await self._attempts(call, tool, checked, span)
-        if result.status != "ok":
+        return await self._let_pass(call, await self._attempts(call, tool, checked, span))
+
+    async def _let_pass(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """The result as guardrails let it pass."""
+        if self.guardrails is None or result.status != "ok":
             return result
-        result, decision = await guardrails.check("tool_result", result)
+        result, decision = await self.guardrails.check("tool_result", result)
         if isinstance(decision, agent_door.Block | agent_door.Ask):
             rule = decision.reason or "The result is withheld."
-            return self._failed(call, tool, kind="denied", rule=rule, retryable=False)
+            denied = ToolFailure(kind="denied", rule=rule, retryable=False)
+            return _failure_result(call, self._spent(call.name, denied, 0))
         return result
+
+    async def answered(self, call: ToolCall, value: object) -> ToolResult:
+        """What comes of a value that was found outside for a call: it passes what results pass."""
+        tool = self.library.get(call.name)
+        try:
+            result, broken = self._succeeded(call, value), None
+            if tool is not None:
+                after = self.shared.contracts.after
+                broken = after(tool.definition, call.arguments, result.value)
+        except UnserialisableError as error:
+            broken = failure_of(error, call)
+        if broken is not None:
+            return _failure_result(call, self._spent(call.name, broken, 0))
+        return await self._let_pass(call, result)
 
     def _tell_stop(self, check: GuardrailName, tool: str, cause: str) -> None:
         if self.shared.tracing is not None:
@@ -338,13 +354,16 @@ class Executor:
 
     def _barred(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
         """A failed result when the budget or the tool's contract rules the call out."""
-        if self._calls_left <= 0:
+        if any(one.calls_left == 0 for one in self.run.lineage):
             rule = f"At most {self.shared.limits.max_calls} calls may be started."
+            if self.run.calls_left:
+                rule = "No call is left of those that the agent above may start."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         refused = self._given_up(call, tool, arguments)
         if refused is not None:
             return refused
-        self._calls_left -= 1
+        for one in self.run.lineage:
+            one.calls_left = one.calls_left and one.calls_left - 1
         only_reads = tool.definition.signature.effects.is_read_only
         queue = self.shared.queue
         is_refused = not only_reads and queue is not None and queue.refuses_writes
@@ -596,11 +615,13 @@ def _deferred(call: ToolCall, text: str) -> ToolResult:
 
 
 def _failure_result(call: ToolCall, failure: ToolFailure) -> ToolResult:
+    if not failure.rule.isascii():
+        failure = replace(failure, rule=clean(failure.rule))
     return ToolResult(
         call_id=call.call_id,
         name=call.name,
         status="denied" if failure.kind == "denied" else "failed",
-        text=diagnosis.describe_failure(call.name, failure),
+        text=clean(diagnosis.describe_failure(call.name, failure)),  # paths are of the model
         failure=failure,
     )
 

@@ -17,7 +17,6 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from agentkit import retrieval  # a door: tokens are counted as those of tools
-from agentkit.agent.selection import READ_TOOL
 from agentkit.episodes.episode import HistoryTrace
 from agentkit.errors import ModelRetry, UsageError
 from agentkit.messages import (
@@ -28,7 +27,7 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models.base import ChatModel, ModelRequest, resolve_model
+from agentkit.models.base import READ_TOOL, ChatModel, ModelRequest, resolve_model
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.invocation import DepsT, RunContext, RunFacts, described
 from agentkit.tools.tool import Tool

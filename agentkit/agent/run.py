@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ from agentkit.models.base import (
     ToolChoice,
     for_model,
 )
-from agentkit.tools.invocation import RunFacts, described, encode_shown, is_tool_error
+from agentkit.tools.invocation import RunFacts, described, is_tool_error
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -174,6 +174,13 @@ class AgentRunner:
             return await Run(self, start, span).result(answers)
 
 
+class _SpentAbove(Exception):  # noqa: N818 - ends the run, whose episode tells it
+    """A run that asked for this one has reached a limit."""
+
+    def __init__(self, limit: StopReason) -> None:
+        self.limit: StopReason = limit
+
+
 class Run:
     """One run, from where it begins to the episode that it ends as.
 
@@ -199,13 +206,14 @@ class Run:
             library_version=start.library.version,
             on_progress=None if start.emit is ignore else _telling(start.emit),
             hand_over=self._hand_over,  # a circle, which ``_ended`` breaks
+            limits=start.limits or agent.execution.limits,
+            within=start.within,
         )
-        self._limits = start.limits or agent.execution.limits
         self._execution, self._price = agent.execution, agent.price
         if start.limits is not None:
             self._execution = replace(agent.execution, limits=start.limits)
-            if start.limits.max_cost_usd is not None:
-                self._price = models_door.limit_price(agent.model)
+        if start.within is not None and self._price is None and self._facts.bounds_cost:
+            self._price = models_door.limit_price(agent.model)
         self._steps_of_others = 0
         self._is_handing_over = False
         self._answered_by: RunResult | None = None
@@ -313,7 +321,7 @@ class Run:
             shown=self._start.shown,
             emit=self._emit,
         )
-        self._facts.usage += self._selection.usage
+        self._spend(self._selection.usage)
         self._executor = self._executor_for(self._selection.tools)
         text = await self._agent.instructions.for_run(self._facts, self._start.library)
         self._system = (SystemMessage(text=text),) if text else ()
@@ -327,10 +335,13 @@ class Run:
             end = self._end(self._turns[-1])
             if self._answered_by is not None:
                 end = self._end(await self._turn_of(self._answered_by))
-        while end is None:
-            end = self._end(await self._take_turn())
-            if self._answered_by is not None:
-                end = self._end(await self._turn_of(self._answered_by))
+        try:
+            while end is None:
+                end = self._end(await self._take_turn())
+                if self._answered_by is not None:
+                    end = self._end(await self._turn_of(self._answered_by))
+        except _SpentAbove as spent:
+            end = spent.limit, None
         return asked, end
 
     async def _take_turn(self) -> Turn:
@@ -353,10 +364,10 @@ class Run:
             usage += trace.usage
         if self._selection.search is not None:
             searches, spent = self._selection.search.taken()
-            usage += spent
+            usage += self._spend(spent)
         if self._history is not None:
             changes, spent = self._history.taken()
-            usage += spent
+            usage += self._spend(spent)
         turn = Turn(
             message=message,
             results=results,
@@ -389,6 +400,7 @@ class Run:
             )
         self._is_handing_over = True
         spent, said = len(self._turns) + self._steps_of_others, self._messages
+        own, most = agent.limits, self._execution.limits.max_steps
         start = replace(
             self._start,
             said=tuple(said[len(self._start.history) + bool(self._start.request) :]),
@@ -396,12 +408,8 @@ class Run:
             metadata=agent_door.linked_labels(
                 self._facts, {agent_door.HANDED_OVER_BY: self._agent.name}
             ),
-            limits=self._limits.left(
-                steps=spent + 1,
-                calls=self._executor.calls_left,
-                usage=self._facts.usage,
-                own=agent.limits,
-            ),
+            limits=replace(own, max_steps=max(1, min(own.max_steps, most - spent - 1))),
+            within=self._facts,
             emit=self._emit if self._emit is ignore else self._emit_of_other,
             session_id=None,
             resumes=None,
@@ -424,9 +432,8 @@ class Run:
         return result
 
     def _count(self, of_other: object) -> None:
-        """Count what an agent that took over spent."""
+        """Count the steps of an agent that took over."""
         if isinstance(of_other, Episode):
-            self._facts.usage += of_other.usage
             self._steps_of_others += len(of_other.turns)
 
     def _emit_of_other(self, event: RunEvent) -> None:
@@ -514,6 +521,15 @@ class Run:
         return replace(response, message=normal)
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
+        """Ask once, where a run that asked for this one has something left of its limits."""
+        if self._facts.within is None:
+            return await self._asked(request, refinement)
+        async with self._facts.turn_to_ask():
+            if (limit := self._facts.within.reached()) is not None:
+                raise _SpentAbove(limit)
+            return await self._asked(request, refinement)
+
+    async def _asked(self, request: ModelRequest, refinement: int) -> ModelResponse:
         """Ask once; the direct question is streamed where somebody listens."""
         is_shown = self._emit is not ignore and self._guards is None  # or else when checked
         model, listens = self._agent.model, is_shown and not refinement
@@ -535,13 +551,20 @@ class Run:
             message = few_calls(response.message)
             if message is not response.message:
                 response = replace(response, message=message)
-            if self._price is not None and response.usage.cost_usd is None:
-                cost = self._price.cost_of(response.usage)
-                response = replace(response, usage=replace(response.usage, cost_usd=cost))
+            usage = self._spend(response.usage)
+            if usage is not response.usage:
+                response = replace(response, usage=usage)
             span.value = response
         if listens and not streams and response.message.text:
             self._emit(TextDelta(text=response.message.text))
         return response
+
+    def _spend(self, usage: Usage) -> Usage:
+        """Count model use; with its price, where a limit needs it and the model does not say."""
+        if self._price is not None and usage.cost_usd is None:
+            usage = replace(usage, cost_usd=self._price.cost_of(usage))
+        self._facts.spend(usage)
+        return usage
 
     async def _streamed(
         self, model: StreamingChatModel, request: ModelRequest, span: Span | NoSpan
@@ -565,7 +588,6 @@ class Run:
         """Record a complete turn and show its results to the model."""
         self._under_way = None
         self._turns.append(turn)
-        self._facts.usage += turn.usage
         self._messages.append(turn.message)
         for result in turn.results:
             self._messages.append(as_message(result))
@@ -584,7 +606,7 @@ class Run:
             if answer is not None:
                 return answer
         steps = len(self._turns) + self._steps_of_others
-        limit = self._limits.reached(steps=steps, usage=self._facts.usage)
+        limit = self._facts.reached(steps)
         return None if limit is None else (limit, None)
 
     def _answer(self, text: str) -> tuple[StopReason, Any] | None:
@@ -692,6 +714,7 @@ class DeferredResults:
     episode: Episode
     approvals: Mapping[str, Decision]
     values: Mapping[str, object]
+    _found: dict[str, ToolResult] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # Whoever gives values need not be the person who decides: those calls wait on.
@@ -716,6 +739,10 @@ class DeferredResults:
             return ask(call, tool)
 
         executor.approve = decide
+        for call, _ in waiting_calls(self.episode):
+            if call.call_id in self.values:
+                found = await executor.answered(call, self.values[call.call_id])
+                self._found[call.call_id] = found
         executor.remember([*self._known, *(one.result for one in self._replayed.values())])
         executor.replayed = self._replayed
         known = {result.call_id for result in self._known}
@@ -743,17 +770,16 @@ class DeferredResults:
         """Results from before, and those that were found outside this process."""
         turn = self.episode.turns[-1]
         before = [one for one in turn.results if one.status != "deferred"]
-        waiting = [one for one in turn.message.tool_calls if one.call_id in self.values]
-        return [*before, *(_answered(call, self.values[call.call_id]) for call in waiting)]
+        calls = {call.call_id for call in turn.message.tool_calls}
+        return [*before, *(one for one in self._found.values() if one.call_id in calls)]
 
     @cached_property
     def _replayed(self) -> Mapping[str, ProgramCall]:
         """What the programs that go on called before, and what was found for them since."""
         known = {}
         for one in self.episode.turns[-1].program_calls:
-            if one.call.call_id in self.values:
-                found = _answered(one.call, self.values[one.call.call_id])
-                known[one.call.call_id] = replace(one, result=found)
+            if one.call.call_id in self._found:
+                known[one.call.call_id] = replace(one, result=self._found[one.call.call_id])
             elif one.result.status != "deferred":
                 known[one.call.call_id] = one
         return known
@@ -775,13 +801,6 @@ def _check_answers(episode: Episode, given: set[str], *, waits_on: bool) -> None
         )
     if unknown := sorted(given - ids):
         raise UsageError(f"no call waits under {unknown}; waiting are {sorted(ids)}")
-
-
-def _answered(call: ToolCall, value: object) -> ToolResult:
-    data, text, media = encode_shown(value)
-    return ToolResult(
-        call_id=call.call_id, name=call.name, status="ok", value=data, text=text, media=media
-    )
 
 
 def _telling(emit: Emit) -> Callable[[str, str, str], None]:

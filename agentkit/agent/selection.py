@@ -18,7 +18,7 @@ from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
-from agentkit.models.base import SEARCH_TOOL
+from agentkit.models.base import RUN_TOOL, SEARCH_TOOL
 from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -36,7 +36,7 @@ class SelectedTools:
 
     Attributes:
         library: The pinned snapshot that tools are taken from.
-        own: Tools of the runtime, offered before all others.
+        own: Tools of the runtime, offered before all others, and in the place of any of their name.
         for_programs: Where the library's tools are offered to programs, which a tool of the runtime
             runs, and not by themselves: how a model is shown one.
     """
@@ -62,7 +62,8 @@ class SelectedTools:
         if self._definitions is None:
             every = self.own
             if self.for_programs is None:
-                every = (*every, *self._tools.values())
+                taken = {one.name for one in self.own}
+                every = (*every, *(one for one in self._tools.values() if one.name not in taken))
             self._definitions = tuple(tool.definition for tool in every)
         return self._definitions
 
@@ -81,8 +82,8 @@ class SelectedTools:
 
     def get(self, name: str) -> Tool | None:
         """The offered tool of that name; None for one that is not offered."""
-        tool = self._tools.get(name)
-        return tool or next((one for one in self.own if one.name == name), None)
+        own = next((one for one in self.own if one.name == name), None)
+        return own or self._tools.get(name)
 
     def is_own(self, tool: Tool) -> bool:
         """Whether it is a tool of the runtime, which changes nothing by itself."""
@@ -91,7 +92,7 @@ class SelectedTools:
     def at_hand(self) -> dict[str, Tool]:
         """The library's tools that may be called: those offered, and those with a card."""
         shown = {name: tool for name in self._shown if (tool := self.library.tools.get(name))}
-        return {**shown, **self._tools}
+        return {name: one for name, one in {**shown, **self._tools}.items() if name != RUN_TOOL}
 
     def add_own(self, tools: Iterable[Tool]) -> None:
         """Offer tools of the runtime, before all others."""
@@ -125,12 +126,6 @@ class SelectedTools:
 
 OFFER_ALL_UP_TO = 32
 """With ``retriever="auto"``, libraries of at most this many tools are offered whole."""
-
-READ_TOOL = "read_tool_result"
-"""The tool by which a model reads the rest of a result that was shortened."""
-
-RUN_TOOL = "run_program"
-"""The tool by which a model runs a program over the others (``agentkit.agent.code_mode``)."""
 
 _PURPOSE = (
     "Find more tools. Only a few of {count:,} are given to you. When none of them does what a step "

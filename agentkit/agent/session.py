@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import time
 import warnings
@@ -49,7 +50,8 @@ from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, 
 from agentkit.media import Media
 from agentkit.messages import Message, ToolCall
 from agentkit.models.base import ModelSettings
-from agentkit.tools.canonical import canonical_json, digest
+from agentkit.tools.canonical import digest
+from agentkit.tools.invocation import RunFacts
 from agentkit.tools.tool import Tool
 
 
@@ -99,7 +101,8 @@ class RunStart:
         began_ns: When, in nanoseconds since 1970.
         deps: What tools find in their ``RunContext``.
         said: What another agent said and called since the request, before it handed over.
-        limits: What is left of the limits of that agent; None for a run of its own.
+        limits: Its own, within what that agent leaves; None for those of the agent.
+        within: The run that asked for it, and spends what it spends.
         chain: The agents that had the conversation since the request.
     """
 
@@ -119,6 +122,7 @@ class RunStart:
     began_ns: int = field(default_factory=time.time_ns)
     said: tuple[Message, ...] = ()
     limits: Limits | None = None
+    within: RunFacts | None = None
     chain: tuple[object, ...] = ()
 
 
@@ -449,7 +453,8 @@ def _as_asked(episode: Episode) -> bytes:
     """A digest of a run, without what was judged of it since."""
     record = replace(episode, verdict=None, diagnosis=None).to_json()
     record.pop(MEDIA_DATA, None)  # the digests are in the record
-    return hashlib.sha256(canonical_json(record)).digest()
+    # Escaped, so that half a surrogate pair, which a person's own words may hold, has a digest.
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).digest()
 
 
 def _answered_before(episode_id: str) -> UsageError:

@@ -92,6 +92,8 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
         settings: How to generate this time; what it leaves open is as the agent has it.
         episode_id: The id that the episode will have, for callers who must tell it before the run
             ends; unique in the store, as ``new_episode_id`` makes them. None makes one.
+        within: The context of a tool that asks: what the run spends counts for that run while it
+            goes on, and is bounded by its limits on cost, tokens and calls.
     """
 
     deps: DepsT
@@ -100,6 +102,7 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     metadata: Mapping[str, str] | None
     settings: ModelSettings | None
     episode_id: str | None
+    within: RunContext[Any] | None
 
 
 class ResumeOptions(TypedDict, Generic[DepsT], total=False):
@@ -152,7 +155,7 @@ def waiting_calls(episode: Episode) -> tuple[tuple[ToolCall, ToolResult], ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """How much one run may spend; None means no bound.
+    """How much one run may spend, with the runs of agents that it asks; None means no bound.
 
     Attributes:
         max_steps: Model turns. Refinement rounds belong to their turn.
@@ -178,25 +181,6 @@ class Limits:
             if value is not None and value < 0:
                 raise UsageError(f"{name} is {value}; use 0 or more, or None for no bound")
 
-    def left(self, *, steps: int, calls: int, usage: Usage, own: Limits) -> Limits:
-        """What is left for an agent that takes over, within limits of its own.
-
-        Args:
-            steps: Steps that were taken.
-            calls: Calls that are left.
-            usage: Model use so far.
-            own: The limits of the agent that takes over.
-        """
-        tokens = None if self.max_tokens is None else self.max_tokens - usage.total_tokens
-        cost = None if self.max_cost_usd is None else self.max_cost_usd - (usage.cost_usd or 0.0)
-        return Limits(
-            max_steps=max(1, min(own.max_steps, self.max_steps - steps)),
-            max_calls=max(0, min(own.max_calls, calls)),
-            max_tokens=_least(own.max_tokens, tokens),
-            max_cost_usd=_least(own.max_cost_usd, cost),
-            max_result_chars=own.max_result_chars,
-        )
-
     def reached(self, *, steps: int, usage: Usage) -> StopReason | None:
         """The limit that stops another turn, or None."""
         if self.max_tokens is not None and usage.total_tokens >= self.max_tokens:
@@ -204,12 +188,6 @@ class Limits:
         if self.max_cost_usd is not None and (usage.cost_usd or 0.0) >= self.max_cost_usd:
             return "cost_limit"
         return "step_limit" if steps >= self.max_steps else None
-
-
-def _least(*bounds: Any) -> Any:
-    """The strictest of some bounds, of which None is none."""
-    given = [max(0, one) for one in bounds if one is not None]
-    return min(given) if given else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from agentkit.evaluation.results.texts import visible
+from agentkit.tools.patterns import written_out
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -186,9 +187,7 @@ def print_json_line(value: Any) -> None:
 
 def _escaped(line: str) -> str:
     """A line of JSON that says the same, but can not steer the terminal on which it is shown."""
-    if line.isprintable():
-        return line
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
+    return written_out(line, lambda one: json.dumps(chr(one))[1:-1])
 
 
 def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:

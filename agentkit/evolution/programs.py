@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.agent.code_mode import read_program
-from agentkit.agent.selection import RUN_TOOL
 from agentkit.composites.language import (
     RESERVED,
     Default,
@@ -45,6 +44,7 @@ from agentkit.evolution.lifting import (
 from agentkit.evolution.patterns import Pattern, PatternStep
 from agentkit.evolution.trajectories import RecordedCall, is_success
 from agentkit.library.merging import distinct_name
+from agentkit.models.base import RUN_TOOL
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agentkit.agent.selection import READ_TOOL, RUN_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile, FailureRate
 from agentkit.episodes import Episode
@@ -56,7 +55,7 @@ from agentkit.evolution.proposal import (
 from agentkit.library.library import Library
 from agentkit.library.opening import file_of, folder_of
 from agentkit.messages import Usage
-from agentkit.models.base import SEARCH_TOOL
+from agentkit.models.base import RUNTIME_TOOLS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -348,11 +347,7 @@ def _unknown_tools(episodes: Iterable[Episode], library: Library) -> Iterator[Pa
             if result.failure is not None and result.failure.kind == "unknown_tool"
         }
         for result in episode.results:
-            if result.name not in library and result.name not in invented | {
-                SEARCH_TOOL,
-                READ_TOOL,
-                RUN_TOOL,
-            }:
+            if result.name not in library and result.name not in invented.union(RUNTIME_TOOLS):
                 called[result.name] += 1
                 failed[result.name] += result.status == "failed"
     for name, calls in called.most_common():

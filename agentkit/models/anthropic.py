@@ -26,6 +26,7 @@ from agentkit.messages import (
     ToolMessage,
     Usage,
     UserMessage,
+    clean,
     count_of,
 )
 from agentkit.models.base import (
@@ -48,7 +49,6 @@ from agentkit.models.wire import (
     MISSING,
     WireNames,
     checked_extra,
-    clean,
     decode_call,
     encode_body,
     expect,

@@ -26,10 +26,11 @@ from agentkit.messages import (
 )
 from agentkit.tools.definition import ToolDefinition
 
-SEARCH_TOOL = "search_tools"
-"""The tool by which a model searches for further tools. Where code of one's own is a tool of this
-name, there is no search; a tool from elsewhere that is called so takes nobody's place, and is not
-offered where there is search."""
+SEARCH_TOOL, RUN_TOOL, READ_TOOL = "search_tools", "run_program", "read_tool_result"
+RUNTIME_TOOLS = (SEARCH_TOOL, RUN_TOOL, READ_TOOL)
+"""Tools of the runtime: for further tools, for programs (``agentkit.agent.code_mode``), and for the
+rest of a shortened result. Where code of one's own is called ``search_tools``, there is no search;
+else a tool of such a name takes nobody's place, and is not offered where the runtime's own is."""
 
 ToolChoice = Literal["auto", "none", "required"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknown"]

@@ -24,6 +24,7 @@ from agentkit.messages import (
     ToolMessage,
     Usage,
     UserMessage,
+    clean,
     is_finite,
 )
 from agentkit.models.base import (
@@ -40,7 +41,6 @@ from agentkit.models.wire import (
     MISSING,
     WireNames,
     checked_extra,
-    clean,
     decode_call,
     described_output,
     encode_arguments,

@@ -24,6 +24,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     Usage,
+    clean,
 )
 from agentkit.models.base import (
     SEARCH_TOOL,
@@ -52,7 +53,6 @@ from agentkit.models.wire import (
     MALFORMED_KEY,
     WireNames,
     checked_extra,
-    clean,
     decode_call,
     described_output,
     encode_arguments,

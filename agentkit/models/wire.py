@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit.errors import ModelResponseError, UsageError
-from agentkit.messages import JsonObject, ToolCall
+from agentkit.messages import JsonObject, ToolCall, clean
 from agentkit.models.base import ModelSettings
 from agentkit.reading import read_json
 
@@ -276,13 +276,6 @@ def member(record: JsonObject, key: str, kind: type | tuple[type, ...], path: st
 def object_of(value: Any) -> JsonObject:
     """A value that should be an object; an empty one where it is something else."""
     return value if isinstance(value, dict) else {}
-
-
-def clean(text: str) -> str:
-    """The text without halves of surrogate pairs, which no file or database takes."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def shown(value: Any) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentkit.agent.delegation import PARENT_LABEL
 from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
@@ -76,7 +77,7 @@ class ApprovalsEndpoint:
     """``GET /v1/approvals``, and ``GET`` and ``POST /v1/approvals/{id}``.
 
     A key among the approvers sees and decides what waits for any key; any other key its own runs,
-    where clients may approve at all.
+    where clients may approve at all, save those of agents that its agent asked.
 
     Attributes:
         chat: Carries runs out.
@@ -145,7 +146,7 @@ class ApprovalsEndpoint:
     def _may_decide(self, episode: Episode, key: str) -> bool:
         if is_imported(episode.metadata):
             return False
-        is_own = episode.metadata.get(KEY_LABEL, "") == key
+        is_own = episode.metadata.get(KEY_LABEL, "") == key and PARENT_LABEL not in episode.metadata
         return key in self.approvers or (self.takes_approvals and is_own)
 
     async def _read(self, read: Any, *args: Any) -> Any:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentkit.agent.agent import Agent
+from agentkit.agent.delegation import PARENT_LABEL
 from agentkit.agent.session import continuation_id, conversation, new_episode_id
 from agentkit.agent.types import (
     Approval,
@@ -222,6 +223,12 @@ async def continued_work(
     if store is None or waiting is None or not _may_go_on(waiting, chat_request, exchange):
         message = "no run waits for these calls; tool_call_id must be as the answer had it"
         raise RequestError(message=message, param="messages", code="unknown_tool_call")
+    if PARENT_LABEL in waiting.metadata:  # guardrails of the agent above would see nothing of it
+        message = (
+            "these calls wait in a run of an agent that another one asked, and no client answers "
+            "them; an approver decides at /v1/approvals, or the server's own code with Agent.resume"
+        )
+        raise RequestError(status=403, message=message, param="messages", code="run_of_other_agent")
     work = await asyncio.to_thread(_going_on, waiting, chat_request, store)
     if await asyncio.to_thread(holds_episode, store, work.episode_id):
         raise already_answered()

@@ -10,14 +10,23 @@ import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeGuard, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    get_args,
+    get_origin,
+)
 
 from agentkit.errors import UsageError
 from agentkit.media import Media
-from agentkit.messages import Usage
+from agentkit.messages import Usage, clean
 
 if TYPE_CHECKING:  # defaults of type variables are typing_extensions' up to Python 3.12
     from typing_extensions import TypeVar
@@ -182,7 +191,8 @@ def encode_result(value: object) -> tuple[Any, str]:
     """JSON data and model text of a returned value.
 
     Text is passed on as it is; plain data become compact JSON. Pydantic models, dataclasses,
-    dates, decimals, enums, sets and paths are converted first. Media become
+    dates, decimals, enums, sets and paths are converted first, keys become texts, and halves of
+    surrogate pairs, which no record or digest takes, replacement characters. Media become
     references; ``encode_shown`` returns the media as well.
 
     Raises:
@@ -202,16 +212,18 @@ def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
         UnserialisableError: As for ``encode_result``.
     """
     if isinstance(value, str):
+        value = clean(value)
         return value, value, ()
     try:
-        return value, _dumps(value), ()
+        written = _dumps(value)
+        return json.loads(written), written, ()  # what the record holds, and nobody can change
     except TypeError:  # not plain data
         media: list[Media] = []
         converted = _converted(_referring(value, media))
         text = _told(value) if media else None
         if text is None:
             text = converted if isinstance(converted, str) else _dumps(converted)
-        text = "\n".join((text, *(one.words for one in media if one.is_text)))
+        text = clean("\n".join((text, *(one.words for one in media if one.is_text))))
         return converted, text, tuple(one for one in media if not one.is_text)
     except (ValueError, RecursionError) as error:
         raise UnserialisableError(_complaint(value, error)) from error
@@ -266,7 +278,7 @@ def shortened(text: str) -> str:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return clean(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def _converted(value: object) -> Any:
@@ -274,10 +286,9 @@ def _converted(value: object) -> Any:
 
     try:
         converted = to_jsonable_python(value, inf_nan_mode="constants")
-        json.dumps(converted, allow_nan=False)
+        return json.loads(_dumps(converted))
     except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
         raise UnserialisableError(_complaint(value, error)) from error
-    return converted
 
 
 def _complaint(value: object, error: Exception) -> str:
@@ -299,6 +310,28 @@ async def made_deps(factory: DepsFactory | None, request: object) -> Any:
         return await made if inspect.isawaitable(made) else made
 
 
+class SpendingLimits(Protocol):
+    """The limits of a run, as far as it shares them with runs that it asks."""
+
+    @property
+    def max_cost_usd(self) -> float | None:
+        """Most that it may cost; None for no bound."""
+        ...
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens; None for no bound."""
+        ...
+
+    def reached(self, *, steps: int, usage: Usage) -> Any:
+        """The limit that stops it, or None."""
+        ...
+
+
+_ASK_AT_ONCE = 4
+"""Runs below a bounded one that ask models at a time; each may go over what is left once."""
+
+
 @dataclass(kw_only=True, slots=True)
 class RunFacts:
     """State shared by the contexts of one run.
@@ -315,6 +348,10 @@ class RunFacts:
         is_over: Whether the run has ended.
         on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
         hand_over: Lets another agent answer in its place; None where there is no run.
+        limits: Bound what it spends; None for nothing.
+        calls_left: How many calls may still be started; None for any number.
+        within: The run that asked for this one, which spends what this one spends; None for none.
+        asking: Lets in the runs below that ask models now; None before the first.
     """
 
     deps: Any = None
@@ -328,6 +365,42 @@ class RunFacts:
     is_over: bool = False
     on_progress: Callable[[str, str, str], None] | None = None
     hand_over: Callable[[Any], Awaitable[Any]] | None = None
+    limits: SpendingLimits | None = None
+    calls_left: int | None = None
+    within: RunFacts | None = None
+    asking: asyncio.Semaphore | None = None
+
+    @property
+    def lineage(self) -> Iterator[RunFacts]:
+        """The run, and those that it spends for."""
+        one: RunFacts | None = self
+        while one is not None:
+            yield one
+            one = one.within
+
+    def spend(self, usage: Usage) -> None:
+        """Count model use."""
+        for one in self.lineage:
+            one.usage += usage
+
+    def reached(self, steps: int = 0) -> Any:
+        """The limit that the run, or one that it spends for, has come to; None for none."""
+        own = self.limits and self.limits.reached(steps=steps, usage=self.usage)
+        return own or (self.within and self.within.reached())
+
+    @property
+    def bounds_cost(self) -> bool:
+        """Whether somebody bounds what it costs."""
+        return any(one.limits and one.limits.max_cost_usd is not None for one in self.lineage)
+
+    def turn_to_ask(self) -> AbstractAsyncContextManager[None]:
+        """Of the runs below one whose tokens or costs are bounded, few ask models at a time."""
+        gate: AbstractAsyncContextManager[None] = nullcontext()
+        for one in self.lineage:
+            bounds = one.limits and (one.limits.max_tokens, one.limits.max_cost_usd)
+            if one is not self and bounds and bounds != (None, None):
+                gate = one.asking = one.asking or asyncio.Semaphore(_ASK_AT_ONCE)
+        return gate
 
 
 class RunContext(Generic[DepsT]):
@@ -415,7 +488,12 @@ class RunContext(Generic[DepsT]):
 
     def add_usage(self, usage: Usage) -> None:
         """Count what a tool itself spent on models, for the limits and the record of the run."""
-        self._live.usage += usage
+        self._live.spend(usage)
+
+    @property
+    def facts(self) -> RunFacts:
+        """What all contexts of the run share."""
+        return self._live
 
     @property
     def _live(self) -> RunFacts:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from agentkit import Agent, RunContext, open_store, tool
@@ -133,3 +136,74 @@ def test_agents_that_ask_each_other_end():
     agent = Agent(FunctionModel(answer), tools=[ask_on], name="circle")
     ring["tool"] = agent.as_tool()
     assert "8 agents stand above it" in agent.run_sync("?").output
+
+
+class Dear(FunctionModel):
+    """A model whose answers cost two cents and 2,000 tokens each; counts them."""
+
+    reports_cost = True
+
+    def __init__(self, answer):
+        super().__init__(answer)
+        self.asked = 0
+
+    async def complete(self, request):
+        self.asked += 1
+        answered = await super().complete(request)
+        await asyncio.sleep(0.001)
+        usage = Usage(requests=1, prompt_tokens=1_000, completion_tokens=1_000, cost_usd=0.02)
+        return replace(answered, usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("limits", "most", "ends"),
+    [
+        (Limits(max_cost_usd=0.05), 7, "cost_limit"),
+        (Limits(max_tokens=5_000), 7, "token_limit"),
+        (Limits(max_calls=45), 1_000, "finished"),
+    ],
+)
+@pytest.mark.parametrize("how", ["as_tool", "code_mode", "nested"])
+def test_agents_that_are_asked_spend_what_is_left(limits, most, ends, how):
+    """Side by side, in programs and below one another they end where the caller's limits do."""
+    looked = []
+
+    @tool(effects=["reads"])
+    def look(q: str) -> str:
+        """Look."""
+        looked.append(q)
+        return q
+
+    expert_model = Dear(lambda _: call("look", q=str(len(looked))))
+    expert = Agent(expert_model, tools=[look], name="expert", limits=Limits(max_steps=5))
+    if how == "nested":
+        asks = [ToolCall(call_id="n", name="expert", arguments={"request": "?"})]
+        answer = lambda r: "no" if r.messages[-1].role == "tool" else asks  # noqa: E731
+        expert = Agent(FunctionModel(answer), tools=[expert.as_tool()], name="above")
+        expert.model.reports_cost = True
+    many = [
+        ToolCall(call_id=f"c{n}", name=expert.name, arguments={"request": "?"}) for n in range(40)
+    ]
+    if how == "code_mode":
+        text = "return [expert(request=f'{n}') for n in [1, 2, 3, 4, 5, 6, 7, 8, 9]]"
+        many = call("run_program", program=text)
+    caller = Dear(lambda r: "Done." if r.messages[-1].role == "tool" else many)
+    agent = Agent(caller, tools=[expert.as_tool()], limits=limits, code_mode=how == "code_mode")
+    result = agent.run_sync("?")
+    asked = caller.asked + expert_model.asked
+    assert asked <= most
+    assert len(looked) <= limits.max_calls - 1
+    assert result.usage.total_tokens == asked * 2_000
+    if how != "code_mode":
+        assert result.stop_reason == ends
+
+
+def test_an_agent_without_a_price_is_refused_below_a_cost_limit():
+    """As for the agent itself, nobody could hold the limit."""
+    model = ScriptedModel([])
+    model.reports_cost = False
+    expert = Agent(model, name="expert")
+    for asked in (expert.as_tool(), expert.handoff()):
+        caller = Dear(lambda _: "no")
+        with pytest.raises(UsageError, match="no price is known for the model"):
+            Agent(caller, tools=[asked], limits=Limits(max_cost_usd=1))

@@ -17,6 +17,7 @@ from agentkit.library.library import Library
 from agentkit.messages import ToolCall
 from agentkit.models.wire import WireNames, decode_call
 from agentkit.testing import ScriptedModel
+from agentkit.tools.canonical import is_json
 
 
 async def outcome(function, call, **options):
@@ -485,3 +486,40 @@ def test_condition_that_can_not_be_read_counts_as_broken(call):
 
     assert result.failure.kind == "contract_violated"
     assert "cannot be read" in result.text
+
+
+@pytest.mark.parametrize("where", ["text", "value", "key", "number key", "retry", "final", "agent"])
+@pytest.mark.parametrize("store", [None, "memory:"])
+async def test_what_no_record_takes_is_cleaned_where_it_enters(call, where, store):
+    """Half a surrogate pair, or a key that is a number, keeps no later call from being approved."""
+    odd = "a\ud800b"
+    values = {"text": odd, "value": {"k": [odd]}, "key": {odd: 1}, "number key": {1: "a"}}
+    errors = {"retry": ModelRetry(odd), "final": ToolFailed(odd)}
+
+    @tool(effects=["reads"])
+    def look() -> object:
+        """Look."""
+        if where in errors:
+            raise errors[where]
+        return values[where]
+
+    if where == "agent":
+        look = Agent(ScriptedModel([odd]), name="look").as_tool()
+    ran = []
+
+    @tool(effects=["destructive"])
+    def wipe() -> str:
+        """Wipe."""
+        ran.append(1)
+        return "wiped"
+
+    first = call("look", request="?") if where == "agent" else call("look")
+    agent = Agent(ScriptedModel([[first], [call("wipe")], "done"]), tools=[look, wipe], store=store)
+    waiting = await agent.run("go")
+    encode_episode(waiting.episode).encode()
+    result = waiting.episode.results[0]
+    assert is_json([result.value, result.text])
+    assert "\ufffd" in result.text or result.value == {"1": "a"}
+    kept = waiting if store is None else agent.store.get(waiting.episode.episode_id)
+    assert (await agent.resume(kept, approvals={"wipe": True})).output == "done"
+    assert ran == [1]

@@ -259,6 +259,12 @@ async def test_the_rest_of_a_long_result_can_be_fetched(call):
     assert result.episode.results[0].text == long
     assert result.episode.turns[1].history[0].shortened == ("report",)
 
+    foreign = tool(lambda: "remote", name="read_tool_result", description="A tool.")
+    offers = ScriptedModel(["well"])
+    both = Agent(offers, tools=[report, foreign], history_processors=[CapToolResults(150)])
+    await both.run("Go")  # a tool from elsewhere of that name takes nobody's place
+    assert [one.name for one in offers.requests[0].tools] == ["read_tool_result", "report"]
+
     wrong = ScriptedModel([[call("read_tool_result", result="nope")], "well"])
     result = await Agent(wrong, tools=[report], history_processors=[CapToolResults(150)]).run("Go")
     assert "no result is shortened under 'nope'" in result.episode.results[0].text

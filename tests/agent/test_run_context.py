@@ -122,7 +122,7 @@ async def test_the_context_tells_of_its_run(call):
     )
     result = await agent.run("go", session_id="chat", metadata={"user": "ada"}, episode_id="e1")
 
-    assert (result.episode.results[0].value, [one.attempt for one in seen]) == (0, [1, 2])
+    assert (result.episode.results[0].value, [one.attempt for one in seen]) == (1, [1, 2])
 
 
 async def test_a_context_outside_its_run_is_an_error(call):

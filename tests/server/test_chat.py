@@ -484,7 +484,7 @@ async def test_users_of_the_only_application_are_witnesses(make_app, talk, body,
     assert newest.metadata["witness"] == "shop"
 
 
-@pytest.mark.parametrize("user", ["", "   ", "\u200b", "\u200b \u200b", "\u00a0\u061c\t"])
+@pytest.mark.parametrize("user", ["", "   ", "\u200b", "\u3164 \u200b", "\u00a0\u061c\t"])
 async def test_a_user_in_whom_nobody_sees_anything_is_left_out(
     make_app, talk, body, store, keys, user
 ):

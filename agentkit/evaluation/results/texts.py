@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 from agentkit.episodes import FailureLabel
 from agentkit.messages import ToolCall
 from agentkit.metrics.statistics import Interval
+from agentkit.tools.patterns import written_out
 
 MOST = 400
 """Characters of a text that are shown."""
 
-_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _LONGEST_READ = 20_000
 
 
@@ -30,7 +29,7 @@ def shown(text: str, limit: int = MOST) -> str:
     """
     start = text[: 4 * limit]
     line = " ".join(start.split())
-    line = line if line.isprintable() else "".join(map(_seen, line))
+    line = written_out(line)
     if len(line) <= limit and len(start) == len(text):
         return line
     return f"{line[: limit - 1].rstrip()}…"
@@ -44,15 +43,7 @@ def visible(text: str) -> str:
     Args:
         text: Any text, of any length.
     """
-    if text.isprintable():
-        return text
-    return "".join(one if one in "\n\t" else _seen(one) for one in text)
-
-
-def _seen(character: str) -> str:
-    if unicodedata.category(character) in _UNSEEN and character != "\u200d":  # joins emoji
-        return f"⟨U+{ord(character):04X}⟩"
-    return character
+    return written_out(text)
 
 
 def shown_value(value: Any, limit: int = MOST) -> str:

@@ -38,7 +38,7 @@ from agentkit.evolution.validation.texts import (
     patterns,
 )
 from agentkit.library.library import Library
-from agentkit.models.base import SEARCH_TOOL
+from agentkit.models.base import RUNTIME_TOOLS
 from agentkit.tools.definition import ToolDefinition
 
 _EVERY_TEXT: tuple[Check, ...] = (
@@ -155,7 +155,7 @@ def suspicions(
     """
     if unread := tuple(rules_readable(definition)):
         return unread
-    reserved = (failed("reserved_name", field="name"),) if definition.name == SEARCH_TOOL else ()
+    reserved = (failed("reserved_name", field="name"),) if definition.name in RUNTIME_TOOLS else ()
     schema = _strings(definition.known_signature.parameters, "schema")
     change = _Said(
         base=_BLANK,

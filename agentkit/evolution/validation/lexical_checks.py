@@ -42,61 +42,23 @@ from agentkit.evolution.validation.texts import (
 )
 from agentkit.library.derived import Snapshot
 from agentkit.tools.definition import ToolDefinition, is_instructions
+from agentkit.tools.patterns import invisible_places
 
 # --- Characters that nobody sees -----------------------------------------------------------------
-
-
-_SUSPECT = re.compile(
-    r"[^\n\t\x20-\x7e\u00a0-\u00ac\u00ae-\u02ff\u3001-\u3029\u3041-\u3096\u30a1-\u30fc\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9f]"
-)
-"""Everything but the blocks that hold nothing invisible; the rest is looked at one by one."""
-
-_BLANK = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2028\u2029\u2800\u3164\uffa0"
-)
-"""Invisible, though Unicode counts them as letters, marks or separators."""
-
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
-_JOINED_SCRIPTS = re.compile(r"[\u0600-\u07ff\u0840-\u0dff\u0e80-\u109f\u1780-\u18af]")
-_ARABIC_SIGNS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
 
 
 def no_invisible_characters(change: ProposedChange) -> Iterator[FailedCheck]:
     """Invisible, bidirectional, control, private-use and unassigned characters.
 
-    Wider than ``agentkit.tools.patterns``, which cleans texts of other people: here a proposer can
-    be asked to write again. Joiners pass inside words of the scripts that need them and inside
-    emoji; variation selectors only behind a pictograph. Spaces of all widths pass, French and
-    Japanese set them.
+    What they are says ``agentkit.tools.patterns``, for checks and pages alike.
     """
     for edit in change.edits:
         text = edit.after
-        found = [m.start() for m in _SUSPECT.finditer(text) if _is_hidden(text, m.start())]
+        found = invisible_places(text)
         if found:
             names = ", ".join(dict.fromkeys(f"U+{ord(text[at]):04X}" for at in found[:8]))
             excerpt, code = text[max(found[0] - 20, 0) : found[0] + 30], "invisible_characters"
             yield failed(code, field=edit.field, excerpt=excerpt, count=len(found), names=names)
-
-
-def _is_hidden(text: str, at: int) -> bool:
-    char, before, after = text[at], text[at - 1 : at] if at else "", text[at + 1 : at + 2]
-    if char in "\u200c\u200d":
-        is_joined = _JOINED_SCRIPTS.match(before) and _JOINED_SCRIPTS.match(after)
-        return not (is_joined or (_is_pictograph(before) and _is_pictograph(after)))
-    if char == "\r":  # lines end with both on Windows; alone it lets a line write over itself
-        return after != "\n"
-    if char in "\ufe0e\ufe0f":
-        return unicodedata.category(before or "a") not in {"So", "Sm", "Po", "Nd"}
-    if char in _BLANK or 0xFE00 <= ord(char) <= 0xFE0D or 0xE0100 <= ord(char) <= 0xE01EF:
-        return True
-    return unicodedata.category(char) in _HIDDEN_CATEGORIES and char not in _ARABIC_SIGNS
-
-
-def _is_pictograph(char: str) -> bool:
-    """Whether emoji are made of it: a symbol, a skin tone or an emoji selector."""
-    return char == "\ufe0f" or (
-        char != "" and unicodedata.category(char) in {"So", "Sk"} and ord(char) > 0x2000
-    )
 
 
 # --- Lengths -------------------------------------------------------------------------------------

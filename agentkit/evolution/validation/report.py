@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from agentkit.evolution.validation.texts import (
 )
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.patterns import written_out
 
 Layer = Literal["lexical", "structural", "semantic"]
 
@@ -224,9 +224,6 @@ class ValidationReport:
 
 
 _LONGEST_EXCERPT = 120
-_PLAIN = re.compile(
-    r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u1fff\u3001-\u9fff\uac00-\ud7a3]"
-)
 
 
 def shown(text: str, start: int = 0, end: int | None = None) -> str:
@@ -239,13 +236,8 @@ def shown(text: str, start: int = 0, end: int | None = None) -> str:
     part = text[start : len(text) if end is None else end]
     if len(part) > _LONGEST_EXCERPT:
         part = part[: _LONGEST_EXCERPT - 3] + "..."
-    return _PLAIN.sub(lambda found: _escaped(found.group()), part)
-
-
-def _escaped(char: str) -> str:
-    if char.isprintable() and not 0xFE00 <= ord(char) <= 0xFE0F:
-        return char
-    return f"<U+{ord(char):04X}>"
+    part = written_out(part, "<U+{:04X}>".format)
+    return part.replace("\n", "<U+000A>").replace("\t", "<U+0009>")
 
 
 @cache

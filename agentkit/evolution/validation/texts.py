@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.patterns import is_unseen
 from agentkit.tools.schema import resolve_local
 
 LONGEST_SCANNED = 8_000
@@ -454,7 +455,6 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _INVISIBLE = re.compile(
     r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
 )
-_UNSEEN = frozenset({"Cc", "Cf"})
 _END = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
 _SPACE = re.compile(r"\s+")
 _ARTICLES = re.compile(r"\b(?:an?|the|der|die|das|eine?|l[ea]s?|une?|el|los|las|una)\b")
@@ -482,7 +482,7 @@ def name_key(text: str) -> str:
         >>> name_key(" Ann\u200b  Lee "), name_key("\u200b \u061c")
         ('ann lee', '')
     """
-    seen = (one for one in text if one.isspace() or unicodedata.category(one) not in _UNSEEN)
+    seen = (one for one in text if one.isspace() or not is_unseen(one))
     return " ".join(folded("".join(seen)).split())
 
 

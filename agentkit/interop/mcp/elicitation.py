@@ -65,6 +65,7 @@ class ElicitationHandler:
     elicit: Elicitor
     limits: McpLimits
     loop: asyncio.AbstractEventLoop | None = None
+    _turn: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     async def __call__(self, context: object, params: ElicitRequestParams) -> ElicitResult:
         """The answer in the protocol's words; a handler that fails answers nothing."""
@@ -78,7 +79,8 @@ class ElicitationHandler:
             url=getattr(params, "url", None),
         )
         try:
-            return ElicitResult.model_validate(await self._result(asked))
+            async with self._turn:  # one question at a time
+                return ElicitResult.model_validate(await self._result(asked))
         except Exception as error:  # noqa: BLE001 - logged
             message = "MCP server %r: its question could not be answered"
             episodes.log_failure(_logger, error, message, self.server)

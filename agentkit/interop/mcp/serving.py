@@ -35,6 +35,7 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import RunFacts
+from agentkit.tools.patterns import written_out
 from agentkit.tools.sources.json_records import RESULT_FIELD, describes_object, tool_record
 from agentkit.tools.tool import Tool
 
@@ -50,6 +51,10 @@ NOBODY = (
 )
 _DECLINED = "The person at the client did not approve it."
 _LONGEST_QUESTION = 2_000
+UNSHOWN = (
+    "It needs the approval of a person, who can be shown 2,000 characters of the arguments, and "
+    "they have {long:,}. Nothing was run; call it with shorter ones."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,17 +220,6 @@ def call_record(result: ToolResult, definition: ToolDefinition) -> dict[str, Any
     if is_ok and schema is not None:
         value = result.value
         record["structuredContent"] = value if describes_object(schema) else {RESULT_FIELD: value}
-    return _whole(record)
-
-
-def _whole(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without halves of surrogate pairs, which no transport can write."""
-    text = json.dumps(record, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        whole: dict[str, Any] = json.loads(text.encode(errors="replace"))
-        return whole
     return record
 
 
@@ -274,9 +268,9 @@ async def ask_client(
     if not can_ask(context):
         return Approval(approved=False, reason=NOBODY)
     values = dict(arguments)
-    shown = json.dumps(values, ensure_ascii=False, indent=1)
-    if len(shown) > _LONGEST_QUESTION:
-        shown = f"{shown[:_LONGEST_QUESTION]}… ({len(shown)} characters)"
+    shown = written_out(json.dumps(values, ensure_ascii=False, indent=1))
+    if len(shown) > _LONGEST_QUESTION:  # nobody agrees to what nobody sees
+        return Approval(approved=False, reason=UNSHOWN.format(long=len(shown)))
     message = f"Run {name} with these arguments?\n{shown}"
     schema = {"type": "object", "properties": {}}
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:

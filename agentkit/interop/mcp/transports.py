@@ -580,15 +580,18 @@ class _WatchedStream:
 
         message: Any = getattr(item, "message", None)
         is_answer = isinstance(message, JSONRPCResponse | JSONRPCError)
-        if is_answer and self._unanswered.pop(str(message.id), None) is not None:
-            return True
+        is_wanted = is_answer and str(message.id) in self._unanswered
+        questions = _questions(message) if is_wanted else 0
         size = json_length(getattr(message, "params", None), _UNASKED * _CHARS_A_MESSAGE)
         is_heard = message is None or getattr(message, "method", "") in _HEARD
         is_request = isinstance(message, JSONRPCRequest)
-        weight = _WEIGHT_OF_A_REQUEST if is_request else 10 if is_heard else 1
-        if self._unasked.take(weight + size // _CHARS_A_MESSAGE):
+        weight = _WEIGHT_OF_A_REQUEST * (questions or is_request) or (10 if is_heard else 1)
+        if (is_wanted and not questions) or self._unasked.take(weight + size // _CHARS_A_MESSAGE):
+            if is_wanted:
+                del self._unanswered[str(message.id)]
+                return True
             return is_heard or (is_request and len(str(message.id)) <= _LONGEST_ID)
-        why = "the server sent messages that nobody asked for, without end"
+        why = "the server sent questions, or messages that nobody asked for, without end"
         failures = _failures(self._unanswered, _connection_closed(), why)
         self._failures = deque(map(SessionMessage, failures))
         self._ended(why)
@@ -599,6 +602,13 @@ class _WatchedStream:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _questions(message: Any) -> int:
+    """How many questions to the user an answer holds; each counts as a request."""
+    asked = getattr(message, "result", None)
+    asked = asked.get("inputRequests") if isinstance(asked, dict) else None
+    return len(asked) if isinstance(asked, dict | list) else 0
 
 
 def _bounded(item: Any, limits: McpLimits) -> Any:

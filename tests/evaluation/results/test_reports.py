@@ -13,9 +13,12 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.results import compare, report_html, report_markdown, summarise
 from agentkit.evaluation.results.report import holm
 from agentkit.evaluation.results.tables import notes
-from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evaluation.task import LeftOut
+from agentkit.evolution.validation.report import shown as excerpt
+from agentkit.evolution.validation.texts import name_key
 from agentkit.messages import AssistantMessage, ToolCall, Usage
+from agentkit.tools.patterns import invisible
 
 
 def test_accuracy_is_the_share_of_attempts_that_passed(maker):
@@ -502,3 +505,17 @@ def test_huge_and_repeated_evidence_is_cut(maker):
 def test_invisible_characters_are_named(text, seen):
     """What nobody would see, or what turns text around, is written out."""
     assert shown(text) == seen
+
+
+IGNORED = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180e\u200b\u2060\u2065\u2800\u3164\ufe00\ufeff"
+IGNORED += "\uffa0\ufff0\ufff9\U0001bca0\U0001d159\U0001d173\U000e0001\U000e0041\U000e0100\U000e01ef\U000e0fff"
+
+
+@pytest.mark.parametrize("char", [*IGNORED, "\u2028", "\ue000", "\x1b"])
+def test_checks_and_pages_have_one_rule_of_what_nobody_sees(char):
+    """What a page writes out a check finds, by category and by Unicode's default-ignorable set."""
+    text, mark = f"Q{char}Q", f"⟨U+{ord(char):04X}⟩"
+    assert visible(text) == f"Q{mark}Q"
+    assert invisible(text) == (char,)
+    assert name_key(char) == ""
+    assert "<U+" in excerpt(text)

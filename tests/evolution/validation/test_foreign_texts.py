@@ -158,9 +158,10 @@ def test_a_discovered_parameter_has_a_name_like_any_other():
     assert "schema.properties (a name)" in places
 
 
-def test_the_name_of_the_search_is_reserved():
-    """Whoever takes it in reads a reason first."""
-    [failed] = suspicions(ToolDefinition.from_schema("search_tools", "Find.", {"type": "object"}))
+@pytest.mark.parametrize("name", ["search_tools", "run_program", "read_tool_result"])
+def test_the_names_of_the_runtime_are_reserved(name):
+    """Whoever takes one in reads a reason first."""
+    [failed] = suspicions(ToolDefinition.from_schema(name, "Find.", {"type": "object"}))
     assert (failed.code, failed.field) == ("reserved_name", "name")
 
 

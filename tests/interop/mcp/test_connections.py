@@ -354,6 +354,31 @@ async def test_a_server_that_writes_too_much_fails_one_call(entry, name, error, 
     assert grown < 60
 
 
+@pytest.mark.parametrize(("name", "most"), [("quiz_3", 3), ("quiz_5000", 0)])
+async def test_the_questions_of_one_answer_are_counted_and_put_one_by_one(entry, name, most):
+    """However many an answer holds, a person has one at a time; a server of thousands is hung up on."""
+    now, at_once, asked = 0, 0, 0
+
+    async def answer(question):
+        nonlocal now, at_once, asked
+        now, asked = now + 1, asked + 1
+        at_once = max(at_once, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return {"size": 1}
+
+    args = ["-I", str(RAW), json.dumps([entry(name)])]
+    async with McpServer.stdio(
+        sys.executable, args, new_tools="screen", elicit=answer, limits=SMALL
+    ) as server:
+        if most:
+            assert await server.library[name]()
+        else:
+            with pytest.raises(McpConnectionError, match="questions, or messages that nobody"):
+                await server.library[name]()
+    assert (asked, at_once) == (most, min(most, 1))
+
+
 async def test_a_call_that_can_not_be_written_ends_in_time(entry):
     """A server that stops reading keeps no call longer than the limits allow."""
     async with raw(entry, "deaf", limits=McpLimits(call_seconds=0.5)) as server:

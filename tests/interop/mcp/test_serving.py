@@ -159,6 +159,19 @@ async def test_the_person_at_the_client_decides(mode, action, content, runs):
     assert "/tmp/x" in asked[0]
 
 
+@pytest.mark.parametrize("mode", ERAS)
+async def test_nobody_agrees_to_what_nobody_sees(mode):
+    """Arguments too long to be shown are not asked about; invisible characters are written out."""
+    elicit, asked = answering("accept", {})
+    served = LibraryServer(library()).sdk_server()
+    async with Client(served, mode=mode, elicitation_callback=elicit) as client:
+        long = await client.call_tool("wipe", {"path": " " * 2_000 + "/etc"})
+        assert (long.is_error, asked) == (True, [])
+        assert "2,000 characters of the arguments" in long.content[0].text
+        await client.call_tool("wipe", {"path": "a\u202eb\u3164\U000e0041"})
+    assert "a⟨U+202E⟩b⟨U+3164⟩⟨U+E0041⟩" in asked[0]
+
+
 async def test_composites_run_and_tools_without_code_are_not_listed():
     """A composite runs on the code of its children; what cannot run is told to the host."""
 
@@ -302,7 +315,7 @@ async def test_no_call_ends_the_server(listening):
             answer = await client.call_tool("odd", {"kind": kind})
             assert answer.is_error
             assert "incident" in answer.content[0].text
-        assert (await client.call_tool("odd", {"kind": "text"})).content[0].text == "half ?"
+        assert (await client.call_tool("odd", {"kind": "text"})).content[0].text == "half \ufffd"
         assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
 
 

@@ -6,7 +6,7 @@ overwhelm their client: ``die`` ends the process, ``broken`` and ``halved``
 answer with what nobody can read, ``crowd`` and ``group`` answer in very many parts, ``stray``
 writes lines that are not messages, ``long`` one long line, ``endless`` a line without an end, and
 ``asks`` and ``tells`` send requests and notifications without an end and read nothing more;
-``deaf`` neither answers nor reads.
+``deaf`` neither answers nor reads; ``quiz_3`` asks the user three questions before it answers.
 """
 
 import json
@@ -32,6 +32,15 @@ ANSWERS = {
     "tools/list": {"resultType": "complete", "tools": LISTED, "ttlMs": 0, "cacheScope": "private"},
     "tools/call": {"content": [{"type": "text", "text": str(os.getpid())}]},
 }
+
+
+def quiz(name: str) -> dict[str, object]:
+    """An answer of so many questions to the user."""
+    form = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    question = {"mode": "form", "message": "Which size?", "requestedSchema": form}
+    one = {"method": "elicitation/create", "params": question}
+    asks = {str(number): one for number in range(int(name[5:]))}
+    return {"resultType": "input_required", "requestState": "s", "inputRequests": asks}
 
 
 def overwhelm(name: str) -> dict[str, object]:
@@ -61,7 +70,7 @@ def overwhelm(name: str) -> dict[str, object]:
 
 for line in sys.stdin:
     asked = json.loads(line)
-    if "id" in asked:
+    if "id" in asked and asked["method"] in ANSWERS:  # nobody is told of changes
         called = asked["method"] == "tools/call"
         if called and asked["params"]["name"] in {"broken", "halved"}:
             head = '{"jsonrpc": "2.0", ' + (
@@ -71,6 +80,11 @@ for line in sys.stdin:
             sys.stdout.flush()
             continue
         result = overwhelm(asked["params"]["name"]) if called else ANSWERS[asked["method"]]
+        if called and asked["params"]["name"].startswith("quiz_"):
+            is_told = "inputResponses" in asked["params"]
+            result = (
+                {**result, "resultType": "complete"} if is_told else quiz(asked["params"]["name"])
+            )
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
