@@ -21,7 +21,6 @@ from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate import AskingOptions, listener, report_left_out
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
-    FOLDER,
     Answers,
     AsJson,
     FromZero,
@@ -33,7 +32,7 @@ from agentkit.cli.options import (
     typed,
 )
 from agentkit.cli.output import LineProgress, one_line, print_json, say
-from agentkit.cli.project import current_project
+from agentkit.cli.project import current_project, own_folder
 from agentkit.cli.run import ask_at_terminal, report_binding
 from agentkit.cli.stores import (
     manager_of,
@@ -326,7 +325,7 @@ class _Round:
         file = file_of(self.store_url)
         if file is not None:
             return file.with_name(f"{file.name}.evolved")
-        folder = current_project().root / FOLDER
+        folder = own_folder()
         return folder / f"{digest(self.store_url)[:16]}.evolved" if folder.is_dir() else None
 
     def _keep(self, cursor: RoundCursor, key: str) -> None:

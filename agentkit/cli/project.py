@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,8 @@ from agentkit.cli.options import (
     command,
 )
 from agentkit.cli.output import Output, say
-from agentkit.errors import ReadingLimitError, UsageError
+from agentkit.episodes.replacing import first_stray
+from agentkit.errors import ReadingLimitError, StoreError, UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.opening import file_of
@@ -59,9 +61,25 @@ PROMOTED = "promoted"
 """Value of ``vectors``: the word vectors that the store's log says are promoted."""
 
 
+def own_folder(path: Path | None = None) -> Path:
+    """The folder ``.agentkit``, which a checkout may hold as a link or with links and pipes in it.
+
+    Args:
+        path: The folder; None for the one of the project.
+
+    Raises:
+        StoreError: It, or something in it, is not what agentkit makes.
+    """
+    folder = path or current_project().root / FOLDER
+    if (stray := first_stray(folder)) is not None:
+        words = f"and agentkit does not write outside of {folder}; delete it"
+        raise StoreError(f"{stray[0]} is {stray[1]}, {words}")
+    return folder
+
+
 def vectors_file(digest: str) -> Path:
     """Where a project keeps trained word vectors of a digest."""
-    return current_project().root / FOLDER / "vectors" / f"{digest[:16]}.vectors"
+    return own_folder() / "vectors" / f"{digest[:16]}.vectors"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -293,7 +311,7 @@ def init(
       agentkit init
       agentkit init help-desk --model openai:gpt-4o-mini
     """
-    there = [name for name in SAMPLE if (folder / name).exists()]
+    there = [name for name in SAMPLE if os.path.lexists(folder / name)]  # a link leads elsewhere
     if there:
         raise UsageError(
             f"{folder.absolute()} already has {' and '.join(there)}; nothing was written. "

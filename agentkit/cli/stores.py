@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
-from agentkit.cli.project import current_project, vectors_file
+from agentkit.cli.project import current_project, own_folder, vectors_file
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import INSTRUCTIONS, is_late_verdict, with_late_verdicts
-from agentkit.episodes.replacing import first_stray
-from agentkit.errors import StoreError, StoreLookupError, UsageError
+from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
@@ -40,13 +39,9 @@ if TYPE_CHECKING:
 def opened(url: str) -> Iterator[Store]:
     """The store at ``url``, closed afterwards. The folder ``.agentkit`` is made when absent."""
     path = file_of(url)
-    if path is not None and path.parent.name == FOLDER:
-        if (stray := first_stray(path.parent)) is not None:
-            words = f"and agentkit does not write outside of {path.parent}; delete it"
-            raise StoreError(f"{stray[0]} is {stray[1]}, {words}")
-        if not path.parent.exists():
-            path.parent.mkdir(mode=0o700)
-            (path.parent / ".gitignore").write_text("*\n")
+    if path is not None and path.parent.name == FOLDER and not own_folder(path.parent).exists():
+        path.parent.mkdir(mode=0o700)
+        (path.parent / ".gitignore").write_text("*\n")
     with closing(open_store(url)) as store:
         yield store
 

@@ -80,6 +80,9 @@ CONVERSATION = "conversation"
 """The conversation, or the run, that an agent was asked in by another one: its episodes are of no
 session, and two of one conversation prove no more than one."""
 
+SOURCE, OVER_MCP = "source", "mcp"
+"""Label of the episode of one call by a client of ``serve --mcp``, which has its conversation."""
+
 IMPORTED = "imported"
 """The file from which ``agentkit import`` read a record that nobody said to be one's own. What it
 tells are a stranger's words: nothing is learned from it, and no experiment counts it."""
@@ -108,6 +111,23 @@ def is_imported(metadata: Mapping[str, str]) -> bool:
         (True, False)
     """
     return IMPORTED in metadata
+
+
+def begins_a_conversation(episode: Episode) -> bool:
+    """Whether nothing was said before a run, as far as its record can tell.
+
+    A run that another agent asked for, and a call of a client over MCP, go on from what was said
+    there. Nobody asked for a probe: it gives what errors of other probes asked for.
+
+    Example:
+        >>> begins_a_conversation(Episode(episode_id="e1", request="Hi"))
+        True
+        >>> begins_a_conversation(Episode(episode_id="e2", request="", metadata={"source": "mcp"}))
+        False
+    """
+    labels = episode.metadata
+    is_asked_inside = CONVERSATION in labels or labels.get(SOURCE) == OVER_MCP
+    return not (episode.history_length or is_asked_inside or PROBE_OF in labels)
 
 
 def as_imported(episode: Episode, source: str) -> Episode:

@@ -7,10 +7,12 @@ is a run of an agent, with limits, approvals and timeouts, and an episode that i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from agentkit.agent.agent import Agent
@@ -25,7 +27,7 @@ from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest, ModelResponse
-from agentkit.tools.canonical import canonical_json
+from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import Between, CallBefore, Form, OneOf
@@ -39,6 +41,9 @@ _MOST_SILENT = 3
 """Probes in a row without an answer, after which a tool is left alone."""
 
 _MOST_NAMES = 16
+_MOST_VALUES = 20
+"""Values of a parameter that are known and tried; a tool that takes ten alike shows nothing new."""
+
 _DIGITS_AND_QUOTES = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
 _UNKNOWN_NAME = "agentkit_probe"
 
@@ -175,11 +180,12 @@ async def explore(
     outcome: _Outcome | None = None
     stopped = "budget"
     while len(episodes) < budget:
-        try:
-            prober.arguments = next(steps) if outcome is None else steps.send(outcome)
-        except StopIteration:
+        # schemas of strangers are long; what to try is worked out beside the loop
+        chosen = await asyncio.to_thread(_next, steps, outcome)
+        if chosen is None:
             stopped = "nothing new"
             break
+        prober.arguments = chosen
         result = await agent.run(f"Probe of {tool.name}.", metadata={PROBE_OF: tool.name})
         episodes.append(result.episode)
         if store is not None:
@@ -191,9 +197,20 @@ async def explore(
     return Exploration(tool=tool.name, episodes=tuple(episodes), stopped=stopped)
 
 
+def _next(
+    steps: Generator[JsonObject, _Outcome, None], outcome: _Outcome | None
+) -> JsonObject | None:
+    try:
+        return next(steps) if outcome is None else steps.send(outcome)
+    except StopIteration:
+        return None
+
+
 def _check(tool: Tool, budget: int, agreed: Collection[str]) -> None:
     if budget < 1:
         raise UsageError(f"a budget of {budget} probes explores nothing; give 1 or more")
+    if isinstance(agreed, str):  # "str" holds "tr"
+        raise UsageError(f"agreed={agreed!r} is one text; give a list: agreed=[{agreed!r}]")
     if not tool.is_bound:
         raise UsageError(f"{tool.name!r} does not run here; give its code, or connect its server")
     if not tool.definition.signature.effects.is_read_only and tool.name not in agreed:
@@ -258,6 +275,7 @@ class _Plan:
         self._wanted: dict[str, list[Any]] = {}  # what errors suggest, by name
         self._types: dict[str, str] = {}
         self._tried: set[bytes] = set()
+        self._fit: dict[tuple[str, bytes], bool] = {}
 
     def steps(self) -> Generator[JsonObject, _Outcome, None]:
         """The probes; each is answered with its outcome."""
@@ -321,8 +339,9 @@ class _Plan:
         """What to change in a call that was refused: what it names, all alike, or one by one."""
         if about := self._about(outcome):
             yield from ({**current, about: value} for value in self._samples(about))
+        samples = {name: [*self._samples(name)] for name in self._names}
         for sample in _SAMPLES:
-            yield {name: sample for name in self._names if sample in [*self._samples(name)]}
+            yield {name: sample for name in self._names if sample in samples[name]}
         for name in self._names:
             yield from ({**current, name: value} for value in self._samples(name))
 
@@ -333,17 +352,26 @@ class _Plan:
 
     def _around(self, name: str, value: Any) -> Iterator[Any]:
         """What else to try for a parameter that took a value."""
-        yield from self._known(name)
+        yield from self._first(name)
         yield from _AROUND.get(type_name(value), ())
 
     def _samples(self, name: str) -> Iterator[Any]:
         """Values for a parameter that its schema allows, what is known of it first."""
-        part = self._part(name)
         wanted = self._types.get(name)
-        for value in (*self._known(name), *_SAMPLES):
-            is_of = wanted is None or is_of_type(value, wanted)
-            if is_of and fits(value, part, root=self._schema) is not False:
+        for value in (*self._first(name), *_SAMPLES):
+            if (wanted is None or is_of_type(value, wanted)) and self._is_allowed(name, value):
                 yield value
+
+    def _is_allowed(self, name: str, value: Any) -> bool:
+        """Whether the schema of a parameter may take a value; asked once of each."""
+        key = (name, canonical_json(value))
+        if key not in self._fit:
+            self._fit[key] = fits(value, self._part(name), root=self._schema) is not False
+        return self._fit[key]
+
+    def _first(self, name: str) -> Iterator[Any]:
+        """The first of the values that are known; an error may name some that JSON has not."""
+        return islice(filter(is_json, self._known(name)), _MOST_VALUES)
 
     def _known(self, name: str) -> Iterator[Any]:
         """Values that errors, worked calls and the schema speak of."""

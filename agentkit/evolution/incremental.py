@@ -10,6 +10,7 @@ that both propose the same.
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,12 +29,12 @@ from agentkit.episodes.labels import (
     is_late_verdict,
     with_late_verdicts,
 )
-from agentkit.episodes.replacing import replaced
+from agentkit.episodes.replacing import plain_here, replaced
 from agentkit.evolution.proposal import lasting_digest
 from agentkit.evolution.proposers.observed import OF_THE_TOOL
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter
-from agentkit.reading import open_plain
+from agentkit.reading import read_json, read_stored
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema import ANY_TYPE, allowed_types
 
@@ -95,19 +96,36 @@ class RoundCursor:
     def read(cls, path: Path, key: str) -> RoundCursor | None:
         """The cursor in a file; None where there is none for rounds of this kind."""
         try:
-            with open_plain(path) as file:
-                kept = json.load(file)
-            if kept.pop("key") != key:
+            with open(path, "rb", opener=plain_here) as file:
+                kept = read_json(read_stored(file))
+            if kept["key"] != key:
                 return None
-            sets = {name: frozenset(kept[name]) for name in ("troubled", "asked")}
-            return cls(**{**kept, **sets})
+            newest, tools, late = (
+                {name: str(value) for name, value in kept[part].items()}
+                for part in ("newest", "tools", "late")
+            )
+            offered = {name: [*map(str, others)] for name, others in kept["offered"].items()}
+            troubled, asked = (frozenset(map(str, kept[part])) for part in ("troubled", "asked"))
+            return cls(
+                newest=newest,
+                tools=tools,
+                troubled=troubled,
+                offered=offered,
+                late=late,
+                asked=asked,
+            )
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None  # the next round reads everything, and writes it anew
 
     def write(self, path: Path, key: str) -> None:
-        """Keep it in a file, for rounds of this kind."""
+        """Keep it in a file, for rounds of this kind.
+
+        Raises:
+            OSError: The file cannot be written, or is a link, a pipe or a device.
+        """
         sets = {"troubled": sorted(self.troubled), "asked": sorted(self.asked)}
         kept = {**asdict(self), **sets, "key": key}
+        os.close(plain_here(os.fspath(path), os.O_WRONLY | os.O_CREAT, 0o600))
         with replaced(path) as draft:
             draft.write_text(json.dumps(kept), encoding="utf-8")
 

@@ -89,8 +89,10 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     """Changed definitions, and everything made of them with its pins moved along.
 
     A digest covers the pins, so a change moves the digests of all composites above it, as in a
-    Merkle tree. Their effects are rejoined as well. Nothing is validated here: whether those
-    composites still do what they should is for the Tool Manager to find out.
+    Merkle tree. Their effects are rejoined as well. A composite above that would write, destroy or
+    reach outside where it did not before keeps its pins, so that it is refused until somebody adds
+    it again. Nothing else is validated here: whether those composites still do what they should is
+    for the Tool Manager to find out.
 
     Args:
         library: The library before the change.
@@ -123,10 +125,22 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
             for pin in before.signature.children
         )
         if pins != before.signature.children:
-            moved[name] = _pinned(before, pins, library, moved)
+            after = _pinned(before, pins, library, moved)
+            if name in by_name or not _does_more(after, before):
+                moved[name] = after
         elif name in by_name:
             moved[name] = before
     return tuple(moved.values())
+
+
+def _does_more(after: ToolDefinition, before: ToolDefinition) -> bool:
+    """Whether a composite acts by now where nobody was asked about it: its children changed."""
+    now, then = after.signature.effects, before.signature.effects
+    return bool(
+        (then.is_read_only and not now.is_read_only)
+        or (now.destructive and not then.destructive)
+        or (now.open_world and not then.open_world)
+    )
 
 
 def with_current_pins(library: Library, definition: ToolDefinition) -> ToolDefinition:

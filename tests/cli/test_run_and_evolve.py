@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit import open_store, resolve_model
+from agentkit import Episode, open_store, resolve_model
 from agentkit.cli.demo import Demo
 from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.errors import UsageError
@@ -379,6 +379,20 @@ def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json, plug_in):
     whole = as_json("evolve", "--full")
     assert (whole["looked_at"]["episodes"], whole["looked_at"]["earlier"]) == (3, 0)
     assert len(ledger().proposals) == 1
+
+
+def test_a_link_for_the_folder_of_a_project_is_refused(invoke, tmp_path, monkeypatch):
+    """The cursor of a store elsewhere lies in ``.agentkit`` too, and leaves no project by it."""
+    (outside := tmp_path / "outside").mkdir()
+    (project := tmp_path / "project").mkdir()
+    (project / ".agentkit").symlink_to(outside)
+    monkeypatch.chdir(project)
+    store = open_store("dir:library")
+    store.append(Episode(episode_id="e1", request="Hi"))
+    store.close()
+    result = invoke("evolve", "--only", "evidence", "--store", "dir:library")
+    assert ".agentkit is a link" in result.stderr
+    assert not [*outside.iterdir()]
 
 
 @pytest.mark.usefixtures("failed")

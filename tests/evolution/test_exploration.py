@@ -149,6 +149,8 @@ def test_what_may_write_is_probed_with_a_persons_yes_alone():
     writing = served(lambda **given: ran.append(given), effects=("writes",))
     asyncio.run(explore(writing, agreed=["served"], budget=2))
     assert len(ran) == 2
+    with pytest.raises(UsageError, match="give a list"):
+        asyncio.run(explore(writing, agreed="observed and served"))
     with pytest.raises(UsageError, match="does not run here"):
         asyncio.run(explore(Tool(definition=writing.definition)))
     with pytest.raises(UsageError, match="1 or more"):
@@ -197,6 +199,33 @@ def test_it_ends_where_nothing_new_is_said():
         assert found.stopped == "nothing new"
         assert len(found.episodes) < 60
         assert learned(served(function), found)[0] == []
+
+
+async def test_a_long_list_of_values_holds_up_nobody():
+    """Twenty values of a list are tried, each once, and the loop goes on meanwhile."""
+    values = [f"v{number}" for number in range(50_000)]
+    schema = {"type": "object", "properties": {"n": {"enum": values}}}
+
+    def deaf(n="v0"):
+        raise ValueError("n must be one of NaN, Infinity")
+
+    frozen = 0.0
+
+    async def tick():
+        nonlocal frozen
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0.01)
+            frozen = max(frozen, time.thread_time() - before)
+
+    beside = asyncio.create_task(tick())
+    began = time.process_time()
+    found = await explore(served(deaf, schema=schema))
+    beside.cancel()
+    given = [call.arguments.get("n", "v0") for one in found.episodes for call in one.calls]
+    assert set(given) <= set(values[:20])
+    assert found.stopped == "nothing new"
+    assert (time.process_time() - began < 10, frozen < 1) == (True, True)
 
 
 def test_a_declared_contract_is_kept():

@@ -1,6 +1,7 @@
 """Incremental rounds: they propose what a full round would, and read what is new."""
 
 import asyncio
+import os
 from dataclasses import replace
 
 import pytest
@@ -328,6 +329,38 @@ def test_a_cursor_is_for_rounds_of_its_kind_and_a_broken_file_is_none(tmp_path):
     cursor.write(path, "a")
     assert RoundCursor.read(path, "a") == cursor
     assert RoundCursor.read(path, "b") is None
-    for text in ("{", "[]", '{"key": "a"}', '{"key": "a", "troubled": 3}'):
+    texts = ["{", "[]", '{"key": "a"}', '{"key": "a", "troubled": 3}']
+    texts.append(
+        '{"key": "a", "newest": [], "tools": {}, "late": {}, "offered": {}, "troubled": [], "asked": []}'
+    )
+    for text in texts:
         path.write_text(text)
         assert RoundCursor.read(path, "a") is None
+
+
+@pytest.mark.parametrize("what", ["link", "dangling link", "pipe", "device", "hole", "depth"])
+def test_a_cursor_of_a_checkout_leads_nowhere(tmp_path, what):
+    """A link, pipe, device, hole or deep file in its place is not read, written or waited for."""
+    path, outside = tmp_path / "library.db.evolved", tmp_path / "outside"
+    outside.write_text("mine")
+    match what:
+        case "link" | "dangling link" | "device":
+            target = {"link": outside, "device": "/dev/zero"}.get(what, tmp_path / "new")
+            path.symlink_to(target)
+        case "pipe":
+            os.mkfifo(path)
+        case "hole":
+            with path.open("wb") as file:
+                file.truncate(1 << 40)
+        case "depth":
+            path.write_text('{"key": "a", "newest": ' + "[" * 100_000)
+    assert RoundCursor.read(path, "a") is None
+    cursor = RoundCursor(newest={"here": "e1"})
+    if what in {"hole", "depth"}:  # a plain file of ours, which is replaced
+        cursor.write(path, "a")
+        assert RoundCursor.read(path, "a") == cursor
+    else:
+        with pytest.raises(OSError, match=str(path)):
+            cursor.write(path, "a")
+    assert outside.read_text() == "mine"
+    assert not (tmp_path / "new").exists()

@@ -31,7 +31,7 @@ from agentkit.library.pins import library_faults, pin_faults, repinned
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, primitive_library, sample_library
 from agentkit.tools import definitions_from_json
-from agentkit.tools.definition import Description, Effects, Example, Origin
+from agentkit.tools.definition import Description, Effects, Example, Origin, Signature
 from agentkit.tools.rules import Between, OneOf
 
 
@@ -244,6 +244,23 @@ def test_repinning_touches_the_changed_and_what_is_above(names):
     above = {one for name in names for one in ancestors(houses, name)}
     assert {definition.name for definition in moved} == names | above
     assert pin_faults(houses.with_tools(moved)) == ()
+
+
+@pytest.mark.parametrize("effects", [(), ("writes",), ("destructive",), ("open_world",)])
+def test_a_composite_above_a_tool_that_does_more_is_not_repinned(effects):
+    """A program whose calls only read is not let act by a change below; words move its pins."""
+
+    def moved(*allowed):
+        child = ToolDefinition(name="transfer", signature=Signature(effects=Effects.of(allowed)))
+        return child, repinned(houses, [child])
+
+    reading = ToolDefinition(name="transfer", signature=Signature(effects=Effects.of(["reads"])))
+    text = 'def balance() -> int:\n    "The balance."\n    return transfer()'
+    houses = Library([reading, compose(text, Library([reading]))])
+    child, changed = moved(*effects)
+    assert changed == (child,)
+    assert [one.code for one in pin_faults(houses.with_tools(changed))] == ["changed_child"]
+    assert [one.name for one in repinned(houses, [worded(reading)])] == ["transfer", "balance"]
 
 
 @tool(effects=["reads"])

@@ -27,7 +27,7 @@ from agentkit.evolution.proposers.observed import (
     is_enough,
     is_sound,
 )
-from agentkit.evolution.proposers.origins import gave_name
+from agentkit.evolution.proposers.origins import gave_name, heard_before
 from agentkit.evolution.trajectories import parts_of
 from agentkit.evolution.validation.approvals import speaks_as
 from agentkit.evolution.validation.report import OriginKind, TextOrigin
@@ -115,7 +115,8 @@ def _listed(names: str) -> Iterator[str]:
 
 def _is_name(name: str) -> bool:
     known = words("statements", "words that name no parameter")
-    return _NAME.fullmatch(name) is not None and name.casefold() not in known
+    is_name = _NAME.fullmatch(name) is not None and not name.startswith("__")
+    return is_name and name.casefold() not in known
 
 
 def _sort(name: str, message: str, said: NamesSaid) -> None:
@@ -460,8 +461,10 @@ def _origin(
 
 
 def _is_unprompted(name: str, call: ObservedCall) -> bool:
-    """Whether a call gave a name that no tool had said before in its conversation."""
-    if call.earlier is None:
-        return False
-    heard = (*call.refusals, *(one.text for one in call.earlier))
-    return not any(stands_in(folded(name), folded(text)) for text in heard)
+    """Whether a call gave a name by itself: before any tool said anything, and undictated.
+
+    Ordinary words are the user's own; a name with signs or capitals was read somewhere.
+    """
+    is_word = name.isalpha() and name.islower()
+    is_dictated = not is_word and stands_in(folded(name), folded(call.request))
+    return call.is_from_start and not heard_before(call) and not is_dictated

@@ -15,7 +15,7 @@ from agentkit.composites.contracts import RuleChecker, with_rules_alone
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode, EvidenceKind
-from agentkit.episodes.labels import CONVERSATION, PROBE_OF, witness
+from agentkit.episodes.labels import CONVERSATION, PROBE_OF, begins_a_conversation, witness
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import PERSON, is_by_user
 from agentkit.evolution.proposal import PassedOver, PassedOverReason
@@ -89,6 +89,8 @@ class ObservedCall:
             episode, so that nobody knows.
         refusals: What tools said when they refused calls before it.
         request: What the user asked.
+        is_from_start: Whether all that was said before it is known: the run began the conversation,
+            and no program of the model made the call.
         party: Who asked, as far as the episode says: its own id, conversation, user, and the key
             that a server was shown. A client chooses its ``user``, and not its key.
         corrections: What persons said of its arguments.
@@ -102,6 +104,7 @@ class ObservedCall:
     earlier: tuple[EarlierCall, ...] | None = None
     refusals: tuple[str, ...] = ()
     request: str = ""
+    is_from_start: bool = False
     party: frozenset[tuple[str, str]] = frozenset()
     corrections: tuple[Correction, ...] = ()
 
@@ -141,6 +144,8 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
         wrong, corrected = _verified(episode, records), _corrected(episode)
         earlier: list[EarlierCall] = []
         refusals: list[str] = []
+        begins = begins_a_conversation(episode)
+        programmed = {one.call.call_id for turn in episode.turns for one in turn.program_calls}
         for turn in steps_of(episode, library):
             for step in turn:
                 is_ours = step.failure is not None and breaks_learned_rule(step.failure)
@@ -150,6 +155,7 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
                         call,
                         blamed=call.blamed | wrong[step.call.call_id],
                         corrections=tuple(corrected[step.call.call_id]),
+                        is_from_start=begins and step.call.call_id not in programmed,
                     )
                     records[step.call.name].calls.append(call)
             for step in turn:
@@ -232,7 +238,6 @@ def _observed(
         blamed = parameter_of(failure) or blamed_argument(failure, arguments) or ""
     else:
         failure = None
-    # a probe gives what errors of other probes asked for: it vouches for no word
     is_probe = PROBE_OF in episode.metadata
     party = (
         ("episode", episode.episode_id),

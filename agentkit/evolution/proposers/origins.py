@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
+from math import prod
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -28,7 +29,7 @@ from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, valu
 from agentkit.evolution.validation.approvals import TRUSTED, speaks_as
 from agentkit.evolution.validation.lexical_checks import readings
 from agentkit.evolution.validation.report import OriginKind, TextOrigin
-from agentkit.evolution.validation.texts import folded, numbers_in
+from agentkit.evolution.validation.texts import folded, numbers_in, stands_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
@@ -98,23 +99,31 @@ def is_vouched_for(origin: TextOrigin) -> bool:
 def _used(
     wanted: Iterable[Any], rule: Rule, record: ToolRecord, definition: ToolDefinition
 ) -> set[Any]:
-    """The values that accepted calls gave before any tool had said them in that conversation.
+    """The values that accepted calls gave before any tool said anything in that conversation.
 
     A call that follows a refusal proves nothing: whoever words the refusal also says what the next
-    call gives, and a hostile tool accepts it.
+    call gives, in whatever words, and a hostile tool accepts it. After an answer only values count
+    that the user's own request holds and no tool has said.
     """
     parameter: str = getattr(rule, "parameter", "")
     asked, found = set(wanted), set[Any]()
     for call in record.accepted if asked else ():
-        if call.earlier is None:
+        if not call.is_from_start:
             continue
-        heard = [folded(text) for text in (*call.refusals, *(one.text for one in call.earlier))]
+        heard = [folded(text) for text in heard_before(call)]
+        request = folded(call.request)
         for given in values_of(parameter, call.arguments, definition):
             is_scalar = given is None or isinstance(given, str | int | float)
             if is_scalar and given in asked - found:
-                is_prompted = any(folded(str(given)) in text for text in heard)
-                found |= set() if is_prompted else {given}
+                word = folded(str(given))
+                is_asked = stands_in(word, request) and not any(word in text for text in heard)
+                found |= {given} if is_asked or not heard else set()
     return found
+
+
+def heard_before(call: ObservedCall) -> tuple[str, ...]:
+    """What tools answered and refused before a call of its run; empty texts too."""
+    return (*call.refusals, *(one.text for one in call.earlier or ()))
 
 
 def gave_name(call: ObservedCall, name: str, definition: ToolDefinition) -> bool:
@@ -149,6 +158,7 @@ _THINNED = ((2, 0), (2, 1), (3, 0), (3, 1), (3, 2))  # every which letter, from 
 _HIDDEN = "\ufffd"
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_HEXADECIMAL = re.compile(r"[0-9a-f]{1,12}")
 _CODED = re.compile(r"[\w+/=-]{2,}")
 _ESCAPE = re.compile(r"\\(?:x|u|U|u\{)([0-9a-fA-F]{2,8})\}?")
 _LAST_CHARACTER = 0x10FFFF
@@ -382,22 +392,39 @@ def _made(arguments: JsonObject, parameter: str) -> Iterator[float]:
     counts: list[float] = []
     numbers: dict[float, bool] = {}
     for name, value in arguments.items():
+        counts += _of_text(value) if isinstance(value, str) else ()
         if isinstance(value, str | list | tuple | Mapping):
             counts += [len(value), len(value.split()) if isinstance(value, str) else len(value)]
         parts = value if isinstance(value, list | tuple) else (value,)
+        total = 0.0
         for part in parts:
             written = numbers_in(part) if isinstance(part, str) and _NUMBER.fullmatch(part) else ()
             for one in (part,) if isinstance(part, int | float) else written:
                 if abs(one) <= _LARGEST:
                     numbers[float(one)] = numbers.get(float(one), False) or name != own
+                    total += one
+        counts.append(total)
     yield from counts
     known = list(numbers)[:_MOST_COUNTED]
+    for some in (known, [one for one in known if numbers[one]]):
+        yield from (sum(some), prod(some))
+    yield from (one * one for one in known)
     yield from (one + step for one in known if numbers[one] for step in (-1, 1))
     yield from (one * 2 for one in known if numbers[one])
     for one, other in permutations(known, 2):
         yield from (one + other, one - other, one * other)
         if other:
             yield from (one / other, one // other, round(one / other))
+
+
+def _of_text(text: str) -> Iterator[float]:
+    """The numbers of a text as a whole: its bytes, its digits backwards and as hexadecimal ones."""
+    yield len(text.encode("utf-8", "replace"))
+    digits = _bare(text)
+    if digits.isdecimal():
+        yield float(digits[::-1])
+    if not digits.isalpha() and _HEXADECIMAL.fullmatch(digits):
+        yield int(digits, 16)
 
 
 def _ways_to_read(text: str) -> Iterator[str]:
@@ -552,6 +579,7 @@ def _are_apart(one: _Given, other: _Given, *, is_number: bool) -> bool:
         one.call.party & other.call.party
         or one.call.arguments == other.call.arguments
         or (one.asked and one.asked == other.asked)
-        or (is_number and set(one.texts) & set(other.texts))  # any text can stand for a number
+        # any text can stand for a number, whatever blanks and signs are around it
+        or (is_number and set(map(_bare, one.texts)) & set(map(_bare, other.texts)))
         or (one.concerned and one.concerned == other.concerned)
     )

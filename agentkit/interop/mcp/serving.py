@@ -28,6 +28,7 @@ from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval, Approver
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, Turn
+from agentkit.episodes.labels import OVER_MCP, SOURCE
 from agentkit.library.library import Library, broken_links
 from agentkit.media import Media
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
@@ -152,7 +153,7 @@ class CallRunner:
             library_version=library.version,
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             error="CancelledError: the client cancelled the call",
-            metadata={"source": "mcp", "client": client, "user": user},
+            metadata={SOURCE: OVER_MCP, "client": client, "user": user},
         )
         clock = time.perf_counter()
         facts = RunFacts(

@@ -544,6 +544,10 @@ def _json(value: Any) -> str:
 def _refuse_keys(pairs: list[tuple[str, str]], secret: frozenset[tuple[str, str]]) -> None:
     """Keep a model from sending a credential of its own beside, or in place of, the caller's."""
     for name, _ in pairs:
+        if not name.isprintable():  # servers may read ``key\0x`` as ``key``
+            raise ModelRetry(
+                f"{name!r:.100} is sent as a name, so it may hold no control characters"
+            )
         if ("query", parameter_key(name)) in secret:
             raise ModelRetry(f"{name!r:.100} carries a key of the API, which is not yours to give")
 

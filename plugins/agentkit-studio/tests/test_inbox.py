@@ -120,7 +120,7 @@ def test_a_manager_without_the_policy_is_refused(store):
     """Its canary would serve everybody, unnoticed."""
     access = Access(user_header="x-user")
     with pytest.raises(UsageError, match="leaves out the policy that it is given"):
-        create_studio(lambda policy: ToolManager(store), store, access=access)
+        create_studio(lambda _: ToolManager(store), store, access=access)
 
 
 def test_what_serves_is_rolled_back(studio, act, manager, proposal_id):

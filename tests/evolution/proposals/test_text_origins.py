@@ -139,6 +139,25 @@ async def test_a_call_that_follows_the_refusal_proves_nothing(submitted):
     assert states(await submitted(made(), *obeyed)) == WAITS
 
 
+async def test_after_an_answer_only_the_users_own_words_are_used(submitted, make_episode):
+    """A tool may tell a value in any words; what the request holds was said before it spoke."""
+    text = "!unit must be one of 'exfil-alpha', 'metric', got 'x'"
+
+    def used(request):
+        calls = (
+            ("convert", CALL, "!We sell exfil alpha."),
+            ("convert", {"unit": "exfil-alpha"}, 1),
+        )
+        return make_episode("u", *calls, request=request)
+
+    metric = [({"unit": "metric"}, 1)]
+    for request, standing in (("Hi", WAITS), ("In exfil-alpha", PASSES)):
+        records = await submitted(made(), *refused(text), metric, episodes=[used(request)])
+        assert states(records) == standing
+    inside = replace(used("In exfil-alpha"), metadata={"source": "mcp"})
+    assert states(await submitted(made(), *refused(text), metric, episodes=[inside])) == WAITS
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -575,6 +594,12 @@ async def test_a_number_among_the_arguments_spells_no_short_values(make_episode)
         ("count must be at most 70", [{"a": 20, "b": 50}, {"a": 10, "b": 60}]),
         ("count must be at most 7", [{"a": 8}, {"a": "8"}]),
         ("count must be at most 3", [{"rows": ["a", "b", "c"]}, {"rows": ["x", "y", "z"]}]),
+        ("count must be at most 529", [{"a": 23}, {"a": 23}]),
+        ("count must be at most 547", [{"codes": [100, 300, 147]}, {"codes": [250, 250, 47]}]),
+        ("count must be at most 547", [{"a": 100, "b": 447}, {"a": 500, "b": 47}]),
+        ("count must be at most 600", [{"note": "\u00e9" * 300}, {"note": "\u00f6" * 300}]),
+        ("count must be at most 547", [{"note": "745"}, {"note": "745 "}]),
+        ("count must be at most 547", [{"note": "223"}, {"note": "0223"}]),
         ("count must be at most 5", [{"start": "a bc d e f"}, {"start": "v w x y zy"}]),
     ],
 )

@@ -136,6 +136,8 @@ async def test_no_object_holds_the_name_of_a_key(api, make, monkeypatch, place, 
     assert list(api.tools(given)["it"].definition.signature.properties) == ["query", "body"]
     with pytest.raises(ModelRetry, match="carries a key of the API"):
         await api.call(given, options=options, **{place: {written: "of a model"}})
+    with pytest.raises(ModelRetry, match="no control characters"):
+        await api.call(given, options=options, **{place: {f"{written}\0x": "of a model"}})
     assert api.seen == []
 
 
