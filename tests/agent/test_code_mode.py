@@ -52,7 +52,7 @@ def test_no_tool_from_elsewhere_takes_the_place_of_programs(tools, log, found):
     foreign = tool(remote, name="run_program")
     origin = replace(foreign.definition.origin, kind="mcp")
     foreign = foreign.with_definition(replace(foreign.definition, origin=origin))
-    text = "return run_program(program='x')" if found else "return find(city='Rome')"
+    text = "return run_program(program='return 1')" if found else "return find(city='Rome')"
     model = ScriptedModel([program(text), "done"])
     result = Agent(model, tools=[*tools, foreign], code_mode=True).run_sync("go")
     assert [one.name for one in model.requests[0].tools] == ["run_program"]
