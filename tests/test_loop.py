@@ -277,6 +277,6 @@ def test_instructions_take_the_same_way(tmp_path, monkeypatch, plug_in):
     assert f"{name}: in use" in told
     assert typed("run", "Is my car ready?", *who, *said).startswith("What is your number plate?")
     assert "+ You answer customers of a garage. Ask for" in typed("review", "show", name)
-    assert name in typed("log", "--tool", name)
+    assert name in typed("log", "--tool", name, "--json")
     typed("rollback", name)
     assert typed("run", "Is my car ready?", *who, *said).startswith("Your car is ready.")

@@ -155,7 +155,7 @@ class LibraryEvent(EventDraft):
             author = Author(**found.pop("author"))
             event = cls(author=author, evidence=tuple(found.pop("evidence", ())), **found)
             check_types(event)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise StoreFormatError(f"not a library event ({error}): {str(record)[:200]}") from error
         return event
 

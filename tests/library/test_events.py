@@ -102,10 +102,11 @@ def test_what_is_no_head_is_refused(text):
     ids=str,
 )
 def test_what_only_looks_like_an_event_is_refused(change):
-    """A record with a wrong type, a newer format or an unknown part is no event."""
+    """A record with a wrong type, a newer format or an unknown part is no event, and no text is."""
     (event,) = chained(None, [draft("why", library_version=1)], at=AT)
-    with pytest.raises(StoreFormatError):
-        LibraryEvent.from_json({**event.to_json(), **change})
+    for record in ({**event.to_json(), **change}, "SSS!"):
+        with pytest.raises(StoreFormatError):
+            LibraryEvent.from_json(record)
 
 
 @pytest.mark.parametrize(
