@@ -151,7 +151,7 @@ def saved_calls(rollout: Rollout, library: Library) -> int:
         LibraryError: A composite that ran is in a cycle, or a tool below it is missing.
     """
     names = (name for episode in rollout.episodes for name in _ran(episode))
-    return sum(questions.saved_calls(library, name) for name in names if name in library)
+    return sum(questions.flat_size(library, name) - 1 for name in names if name in library)
 
 
 def saved_calls_reward(library: Library, *, weight: float = 0.2, gated: bool = True) -> Reward:
