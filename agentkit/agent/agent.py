@@ -549,7 +549,9 @@ class Agent(Generic[DepsT, OutputT]):
             library=self._libraries.for_run(),
             deps=deps,
             session_id=session_id,
-            metadata=metadata or {},
+            metadata=(metadata or {})
+            if within is None
+            else agent_door.linked_labels(within, metadata or {}),
             settings=settings,
             episode_id=episode_id or new_episode_id(),
             within=None if within is None else within.facts,

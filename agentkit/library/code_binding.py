@@ -152,10 +152,10 @@ def contract_of(code: Signature, held: Signature) -> Signature:
     """The contract that holds: that of the code, and the library's where code declares nothing.
 
     A result or an effect that somebody added to the library's definition stays, such as the
-    ``destructive`` of a reviewer.
+    ``destructive`` of a reviewer; that code does *not* write, only code says.
     """
     declared = {
-        one.name: mine if (mine := getattr(code.effects, one.name)) is not None else theirs
+        one.name: mine if (mine := getattr(code.effects, one.name)) is not None else theirs or None
         for one in fields(Effects)
         for theirs in (getattr(held.effects, one.name),)
     }

@@ -56,6 +56,22 @@ def test_an_agent_answers_another_one(store):
     assert second.metadata["conversation"] == "s1"
 
 
+def test_a_run_within_another_one_is_of_its_conversation(store):
+    """A tool of one's own that asks an agent links its run as ``as_tool`` does."""
+    expert = Agent(ScriptedModel(["12 euros."]), name="billing", store=store)
+
+    @tool
+    async def ask_billing(ctx: RunContext, request: str) -> str:
+        """Ask the billing desk."""
+        done = await expert.run(request, within=ctx, metadata={"user": "bob"})
+        return done.output
+
+    model = ScriptedModel([call("ask_billing", request="Price of A17?"), "12 euros."])
+    result = Agent(model, tools=[ask_billing], store=store).run_sync("What is it?", session_id="s1")
+    (child,) = store.select(EpisodeFilter(labels={"parent_run": result.episode.episode_id}))
+    assert (child.metadata["conversation"], child.metadata["user"]) == ("s1", "bob")
+
+
 def test_it_shares_deps_and_limits():
     """The expert's tools find the caller's deps, and what it spends counts for the caller."""
 

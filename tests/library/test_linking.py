@@ -23,7 +23,7 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.interop.export.artifact import dag_of
 from agentkit.library import Author, LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
-from agentkit.library.code_binding import pinned
+from agentkit.library.code_binding import contract_of, pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.library.dag import ancestors, depth, flat_size
 from agentkit.library.library import broken_links, link, link_report
@@ -261,6 +261,17 @@ def test_a_composite_above_a_tool_that_does_more_is_not_repinned(effects):
     assert changed == (child,)
     assert [one.code for one in pin_faults(houses.with_tools(changed))] == ["changed_child"]
     assert [one.name for one in repinned(houses, [worded(reading)])] == ["transfer", "balance"]
+
+
+def test_that_code_does_not_write_only_code_says():
+    """A catalogue that calls a tool of ours harmless is not believed; a reviewer's caution is."""
+    undeclared = Signature(effects=Effects())
+    assert not contract_of(
+        undeclared, Signature(effects=Effects.of(["reads"]))
+    ).effects.is_read_only
+    assert contract_of(
+        undeclared, Signature(effects=Effects.of(["destructive"]))
+    ).effects.destructive
 
 
 @tool(effects=["reads"])
