@@ -126,7 +126,7 @@ def agent_tool(
                 f"{called} was not asked: {_DEEPEST} agents stand above it, and some ask each "
                 "other in a circle; answer without it"
             )
-        labels = linked_labels(ctx, {DEPTH_LABEL: str(depth)})
+        labels = {DEPTH_LABEL: str(depth)}  # the others are those of a run within another one
         try:
             result = await agent.run(request, deps=ctx.deps, metadata=labels, within=ctx)
         except RunError as error:

@@ -14,6 +14,7 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -288,11 +289,13 @@ class _Reading:
         names = {name for one in fresh for name, _ in _called(one)}
         verdicts = (one.verdict for one in fresh if one.verdict is not None)
         names |= {item.tool for verdict in verdicts for item in verdict.evidence}
-        now, before = self._digests(), cursor.tools
+        now, before = self._digests, cursor.tools
         names |= {name for name in now if now[name] != before.get(name)}
         return sorted(filter(self._can_teach, names))
 
+    @cached_property
     def _digests(self) -> dict[str, str]:
+        """Of the tools that may have something to teach, once all trouble is noted."""
         tools = (one for one in self._library.definitions if self._can_teach(one.name))
         return {one.name: lasting_digest(one)[:16] for one in tools}
 
@@ -352,7 +355,7 @@ class _Reading:
     def _cursor(self) -> RoundCursor:
         return RoundCursor(
             newest=self._newest,
-            tools=self._digests(),
+            tools=self._digests,
             troubled=frozenset(self._troubled),
             offered={name: sorted(others) for name, others in self._offered.items()},
             late=self._late,

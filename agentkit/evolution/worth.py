@@ -273,11 +273,8 @@ class Traffic:
         called = (called | _read(episode)) & self.tools
         one = in_library_names(episode) if called else episode
         for tool in called:
-            found, name, conversation = (
-                self._found[tool],
-                one.episode_id,
-                one.session_id or one.episode_id,
-            )
+            found, name = self._found[tool], one.episode_id
+            conversation = one.session_id or name
             rows = found.rows[one.library_version, labels.get(EXPERIMENT, ""), labels.get(ARM, "")]
             known = rows.get(conversation)
             if known is None or known[1] != name:
