@@ -32,7 +32,8 @@ from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica
 from agentkit.library.opening import place_of
 from agentkit.messages import ToolCall
-from agentkit.server.app import CHAT_PATH, create_app
+from agentkit.server.app import create_app
+from agentkit.server.chat import CHAT_PATH
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
 from agentkit.server.running import is_loopback, serve as serve_app
