@@ -265,7 +265,7 @@ def _kind_of(option: click.Option) -> type | tuple[type, ...]:
     """What TOML has for the values of an option."""
     if option.multiple:
         return list
-    numbers = {"integer": int, "float": _NUMBER, "boolean": bool}
+    numbers: _Kinds = {"integer": int, "float": _NUMBER, "boolean": bool}
     return numbers.get(option.type.name.removesuffix(" range"), str)
 
 
