@@ -477,21 +477,14 @@ class Composite:
 
 def _bound(program: Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
     """The children of a program, ready to be called."""
-    faults: list[Fault] = []
     bound: dict[str, Child] = {}
     for child in dict.fromkeys(map(child_of, calls(program))):
         tool = children.get(child)
-        if tool is None:
-            what = f"the program calls {child!r}, which is not among its children"
-            faults.append(Fault(None, "missing_child", what))
-        elif not tool.is_bound:
-            what = f"the child {child!r} has no function in this process"
-            faults.append(Fault(None, "unbound_child", what))
-        else:
-            function = tool.function
-            bound[child] = Child(tool, function if isinstance(function, Composite) else None)
-    if faults:
-        raise refusal(name, tuple(fault.at(1, 1) for fault in faults))
+        if tool is None or not tool.is_bound:
+            what = f"the child {child!r} is not given, or has no function in this process"
+            raise refusal(name, (Fault(None, "unbound_child", what).at(),))
+        function = tool.function
+        bound[child] = Child(tool, function if isinstance(function, Composite) else None)
     return bound
 
 
@@ -531,7 +524,7 @@ def composite_tool(
             tool_name=name,
         )
     tools = tools_by_name(tools)
-    problems = tuple(fault.at(1, 1) for fault in _unfit_children(definition, tools))
+    problems = tuple(fault.at() for fault in _unfit_children(definition, tools))
     if problems:
         raise refusal(name, problems)
     limits = limits or CompositeLimits()
