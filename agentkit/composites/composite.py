@@ -6,20 +6,17 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from itertools import count
 from typing import Any, NoReturn, TypeAlias
 
-from agentkit.composites.children import Child, Place, raise_violation
+from agentkit.composites.children import Child, raise_violation
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.guards import (
     ACTIVATION,
     METER,
-    ORDER,
     RESULT,
     Activation,
     Frame,
     Meter,
-    TracedCall,
     run_error,
 )
 from agentkit.composites.interpreter import FrameLayout, Lowering
@@ -272,8 +269,6 @@ class _OldParts(dict[str, Any]):
 
 _MISSING = object()
 
-Trace = Callable[[TracedCall], None]
-
 
 class Composite:
     r"""A program bound to its children: the function of a composite tool.
@@ -283,7 +278,7 @@ class Composite:
     Args:
         program: From ``parse`` or ``program_from_json``, which check it.
         children: The tools that it may call, by their name in the library.
-        name: The composite's own name, for paths in errors and traces.
+        name: The composite's own name, for paths in errors.
         limits: Caps on each run; a composite that another one calls shares the caller's.
         contracts: When arguments, pre- and postconditions are checked: those of the children at
             each call, and the composite's own. Children that are composites are then checked
@@ -344,7 +339,6 @@ class Composite:
         slots = FrameLayout(parameter.name for parameter in parameters)
         body = Lowering(slots, self._children).block(self.program.body)
         template: Frame = [_MISSING] * slots.size
-        template[ORDER] = None
         for parameter in parameters:
             if parameter.default is not None:
                 template[slots.of(parameter.name)] = parameter.default.value
@@ -356,21 +350,11 @@ class Composite:
             arguments = self._named(values, arguments)
         return self.run_async(arguments) if self.needs_event_loop else self.run(arguments)
 
-    def traced(self, trace: Trace) -> Callable[..., Any]:
-        """The function that it is, telling ``trace`` of each call of a child."""
-
-        def call(**arguments: Any) -> Any:
-            run = self.run_async if self.needs_event_loop else self.run
-            return run(arguments, trace=trace)
-
-        return call
-
-    def run(self, arguments: Mapping[str, Any], *, trace: Trace | None = None) -> Any:
+    def run(self, arguments: Mapping[str, Any]) -> Any:
         """Run to the result.
 
         Args:
             arguments: By parameter name; JSON data.
-            trace: Called after each child call, at any depth.
 
         Raises:
             CompositeRunError: It could not be run to its end; ``code`` says why and ``path`` where.
@@ -385,32 +369,29 @@ class Composite:
                 f"the composite {self.name!r} waits for {', '.join(map(repr, waiting))}, which is "
                 "async, has a timeout or reads the world; use `await composite.run_async(...)`"
             )
-        return self._begin(arguments, Meter(self.limits), self._outermost(trace), ())
+        return self._begin(arguments, Meter(self.limits), self._usual)
 
-    async def run_async(self, arguments: Mapping[str, Any], *, trace: Trace | None = None) -> Any:
+    async def run_async(self, arguments: Mapping[str, Any]) -> Any:
         """Run to the result, waiting for children.
 
         ``waiting`` explains how calls are ordered. A composite that waits for nothing is run at
         once. Arguments and errors are those of ``run``.
         """
         if not self.needs_event_loop:
-            return self.run(arguments, trace=trace)
+            return self.run(arguments)
         meter = Meter(self.limits, asyncio.Semaphore(self.limits.concurrency))
-        activation = self._outermost(trace)
         timeout = asyncio.timeout(self.limits.deadline_seconds)
         try:
             async with timeout:
-                return await run_waiting(partial(self._begin, arguments, meter, activation, ()))
+                return await run_waiting(partial(self._begin, arguments, meter, self._usual))
         except TimeoutError as error:
             if not timeout.expired():
                 raise
-            where, call = meter.interrupted[0] if meter.interrupted else (activation.path, None)
+            where, call = meter.interrupted[0] if meter.interrupted else (self._usual.path, None)
             what = meter.too_late()
             raise run_error(where, call, what.code, what.message) from error
 
-    def enter(
-        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
-    ) -> Any:
+    def enter(self, arguments: Mapping[str, Any], meter: Meter, caller: Activation) -> Any:
         """Run inside the run of another composite, on its meter."""
         path = (*caller.path, self.name)
         if len(path) > max(meter.limits.nesting, 1):
@@ -418,26 +399,16 @@ class Composite:
             raise run_error(path, None, "nesting", what)
         checking = caller.checking or self._usual.checking
         activation = Activation(
-            path=path,
-            checking=checking,
-            checks_itself=checking and not caller.checking,
-            trace=caller.trace,
+            path=path, checking=checking, checks_itself=checking and not caller.checking
         )
-        return self._begin(arguments, meter, activation, place)
+        return self._begin(arguments, meter, activation)
 
-    def _outermost(self, trace: Trace | None) -> Activation:
-        return self._usual if trace is None else replace(self._usual, trace=trace)
-
-    def _begin(
-        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
-    ) -> Any:
+    def _begin(self, arguments: Mapping[str, Any], meter: Meter, activation: Activation) -> Any:
         """Check the preconditions of a run, run it, and check the postconditions."""
         body, places, template = self._lowered
         frame = template.copy()
         frame[METER] = meter
         frame[ACTIVATION] = activation
-        if activation.watched:
-            frame[ORDER] = ((*place, number) for number in count())
         for name, value in arguments.items():
             if name not in places:
                 self._refuse_arguments(activation, f"it has no parameter {name!r}")

@@ -502,7 +502,8 @@ def evolving(store_url: str) -> Iterator[None]:
         store_url: Where the library is.
 
     Raises:
-        StoreError: Another process evolves it; the message says which, and since when.
+        StoreError: Another process evolves it; the message says which, and since when. Or there is
+            no plain file of ours in the lock's place.
 
     Example:
         >>> with evolving("memory:"):
@@ -513,10 +514,10 @@ def evolving(store_url: str) -> Iterator[None]:
         return
     path = _place(store_url)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path, "a+", encoding="utf-8", opener=plain_here) as file:
+    with _opened(path) as file:
         if not _taken(file):
             file.seek(0)
-            who = file.read() or "another process"  # which is about to write its name
+            who = file.read(200) or "another process"  # which is about to write its name
             raise StoreError(f"{who} evolves {store_url}; wait for its end, or stop it")
         since = datetime.now(UTC).isoformat(timespec="seconds")
         _write(file, f"process {os.getpid()} on {socket.gethostname()} since {since}")
@@ -535,6 +536,19 @@ def _place(store_url: str) -> Path:
     place = store_url if folder is None else str(folder.resolve())
     name = hashlib.sha256(place.encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"agentkit-{name}.evolving"
+
+
+def _opened(path: Path) -> IO[str]:
+    """The file of the lock, which is written over: no link leads to another one."""
+    try:
+        file = open(path, "a+", encoding="utf-8", opener=plain_here)  # noqa: SIM115 - for callers
+        if os.fstat(file.fileno()).st_nlink < 2:
+            return file
+        file.close()
+        why = "it has another name, a hard link"
+    except OSError as error:
+        why = error.strerror or str(error)
+    raise StoreError(f"{path} says who evolves the library, and cannot be used: {why}; delete it")
 
 
 def _taken(file: IO[str]) -> bool:

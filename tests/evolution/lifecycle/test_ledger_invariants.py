@@ -38,7 +38,7 @@ TOOLS = ("read", "pay")
 BAD = FailedCheck(code="bad", layer="lexical", message="bad", advice="-")
 
 
-WORDED = replace(BAD, code="value_contradicted", layer="semantic", excerpt="wrong")
+WORDED = replace(BAD, code="other_tool", layer="lexical", excerpt="wrong")
 
 
 def check(change):
