@@ -303,7 +303,7 @@ class RuleChecker:
             if isinstance(rule, Condition):
                 self._read(rule.expression)
             elif not isinstance(rule, Requires) and parts_at(parameters, rule.parameter):
-                self._steps[rule.parameter] = path_steps(rule.parameter)
+                self._steps[rule.parameter] = path_steps(parameters, rule.parameter)
 
     def _read(self, expression: str) -> None:
         names = tuple(self.definition.known_signature.properties)

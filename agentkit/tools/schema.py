@@ -479,13 +479,16 @@ _STEP = re.compile(r"\[\]|[^.\[\]]+")
 _MAX_VIEWS = 5_000
 
 
-def path_steps(parameter: str) -> Steps:
-    """A dotted path as steps down.
+def path_steps(schema: JsonObject, parameter: str) -> Steps:
+    """A dotted path as steps down; a parameter whose own name holds dots is one step.
 
     Example:
-        >>> path_steps("items[].sku")
+        >>> path_steps({}, "items[].sku")
         ('items', None, 'sku')
     """
+    own = schema.get("properties")
+    if isinstance(own, Mapping) and parameter in own:
+        return (parameter,)
     return tuple(None if step == "[]" else step for step in _STEP.findall(parameter))
 
 
@@ -493,7 +496,7 @@ def parts_at(schema: JsonObject, parameter: str) -> list[Any]:
     """The parts of a schema that a dotted path names, through references and alternatives.
 
     There are several when alternatives of ``anyOf`` each describe the parameter, and none when the
-    schema does not name it. Names that hold a dot or a bracket are not found.
+    schema does not name it. Names below the top that hold a dot or a bracket are not found.
 
     Example:
         >>> line = {"type": "object", "properties": {"sku": {"type": "string"}}}
@@ -502,7 +505,7 @@ def parts_at(schema: JsonObject, parameter: str) -> list[Any]:
         [{'type': 'string'}]
     """
     found: list[Any] = [schema]
-    for step in path_steps(parameter):
+    for step in path_steps(schema, parameter):
         same = (for_same_value(part, schema, "allOf", "anyOf", "oneOf") for part in found)
         views = [*islice(chain.from_iterable(same), _MAX_VIEWS)]
         if step is None:

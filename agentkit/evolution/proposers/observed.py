@@ -493,8 +493,9 @@ def given_paths(arguments: JsonObject) -> tuple[str, ...]:
 
 def values_of(path: str, arguments: JsonObject, definition: ToolDefinition) -> list[Any]:
     """The values that arguments give for a parameter."""
-    is_known = parts_at(definition.known_signature.parameters, path)
-    return [value for _, value in values_at(arguments, path_steps(path))] if is_known else []
+    schema = definition.known_signature.parameters
+    steps = path_steps(schema, path)
+    return [value for _, value in values_at(arguments, steps)] if parts_at(schema, path) else []
 
 
 def rule_of(statement: Statement, path: str, definition: ToolDefinition) -> Rule | None:

@@ -190,7 +190,7 @@ def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
             return None
         both = list(dict.fromkeys([*required.get(rule.parameter, []), *rule.others]))
         return {**schema, "dependentRequired": {**required, rule.parameter: both}}
-    steps = path_steps(rule.parameter)
+    steps = path_steps(schema, rule.parameter)
     return _at(schema, steps, lambda part: _stated(rule, parts, schema, part))
 
 
