@@ -44,7 +44,7 @@ from agentkit.tools.rules import (
     rule_to_json,
 )
 from agentkit.tools.rules.records import EarlierCall
-from agentkit.tools.schema import allowed_types, places, values_at
+from agentkit.tools.schema import allowed_types, parts_at, path_steps, values_at
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import coerce
 
@@ -473,8 +473,9 @@ def given_paths(arguments: JsonObject) -> tuple[str, ...]:
 
 def values_of(path: str, arguments: JsonObject, definition: ToolDefinition) -> list[Any]:
     """The values that arguments give for a parameter."""
-    ways = places(definition.known_signature.parameters, path)
-    return [value for steps in ways for _, value in values_at(arguments, steps)]
+    schema = definition.known_signature.parameters
+    steps = path_steps(schema, path)
+    return [value for _, value in values_at(arguments, steps)] if parts_at(schema, path) else []
 
 
 def rule_of(statement: Statement, path: str, definition: ToolDefinition) -> Rule | None:
@@ -552,11 +553,7 @@ def _high(rule: Between) -> tuple[float, bool]:
 
 def _parts(path: str, definition: ToolDefinition) -> list[Any]:
     """What the schema says of a parameter, in each place that declares it."""
-    return [
-        part
-        for found in places(definition.known_signature.parameters, path).values()
-        for part in found
-    ]
+    return parts_at(definition.known_signature.parameters, path)
 
 
 def _types(path: str, definition: ToolDefinition) -> list[frozenset[str]]:

@@ -35,7 +35,7 @@ from agentkit.library.library import Library
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition, is_instructions
 from agentkit.tools.rules import CallBefore, Takes
-from agentkit.tools.schema import places
+from agentkit.tools.schema import parts_at
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
 
@@ -160,7 +160,7 @@ def parameters_known(change: ProposedChange) -> Iterator[FailedCheck]:
     had = mapping(change.base.description.parameters)
     schema = change.base.known_signature.parameters
     for path in mapping(change.candidate.description.parameters):
-        if path not in had and not (isinstance(path, str) and places(schema, path)):
+        if path not in had and not (isinstance(path, str) and parts_at(schema, path)):
             yield failed("unknown_parameter", field=f"parameters.{path!s:.80}", found=path)
 
 
