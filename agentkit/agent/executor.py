@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,7 +41,6 @@ from agentkit.agent.types import (
     AskedLater,
     Emit,
     Limits,
-    NoSpan,
     ToolCallFinished,
     ToolCallStarted,
     ToolPolicy,
@@ -80,12 +79,10 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrails
-    from agentkit.composites.guards import TracedCall
     from agentkit.tools.error_messages import ArgumentProblem
     from agentkit.tools.rules.records import EarlierCall
     from agentkit.tools.validation import ArgumentValidator
-    from agentkit.tracing.spans import GuardrailName
-    from agentkit.tracing.tracing import Span, Tracing
+    from agentkit.tracing.tracing import Tracing
 
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
@@ -270,12 +267,10 @@ class Executor:
         tracing = self.shared.tracing
         begun = tracing and spans.tool_span(tracing, call, known, self.library)
         with begun or NO_SPAN as span:
-            span.value = result = await self._through_checks(call, tool, span)
+            span.value = result = await self._through_checks(call, tool)
         return result
 
-    async def _through_checks(
-        self, call: ToolCall, tool: Tool | None, span: Span | NoSpan
-    ) -> ToolResult:
+    async def _through_checks(self, call: ToolCall, tool: Tool | None) -> ToolResult:
         """What comes of a call: of its checks, and where they let it pass of its attempts."""
         if tool is None or call.malformed is not None:
             return self._no_call(call, tool)
@@ -285,20 +280,14 @@ class Executor:
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if not isinstance(checked, Mapping):
-            self._tell_stop("validation", tool.name, "invalid_arguments")
             return self._counted(call, tool, checked.failure())
         if self.guardrails is not None:
-            return await self._guarded(self.guardrails, call, tool, checked, span)
+            return await self._guarded(self.guardrails, call, tool, checked)
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
-        return refusal if refusal is not None else await self._attempts(call, tool, checked, span)
+        return refusal if refusal is not None else await self._attempts(call, tool, checked)
 
     async def _guarded(
-        self,
-        guardrails: Guardrails,
-        call: ToolCall,
-        tool: Tool,
-        arguments: JsonObject,
-        span: Span | NoSpan,
+        self, guardrails: Guardrails, call: ToolCall, tool: Tool, arguments: JsonObject
     ) -> ToolResult:
         """What comes of a call that guardrails look at, before and after."""
         seen = replace(call, arguments=arguments)
@@ -312,7 +301,7 @@ class Executor:
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, asks=asks)
         if refusal is not None:
             return refusal
-        return await self._let_pass(call, await self._attempts(call, tool, checked, span))
+        return await self._let_pass(call, await self._attempts(call, tool, checked))
 
     async def _let_pass(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """The result as guardrails let it pass."""
@@ -339,10 +328,6 @@ class Executor:
             return _failure_result(call, self._spent(call.name, broken, 0))
         return await self._let_pass(call, result)
 
-    def _tell_stop(self, check: GuardrailName, tool: str, cause: str) -> None:
-        if self.shared.tracing is not None:
-            spans.tell_stop(self.shared.tracing, check, tool, cause)
-
     async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """The arguments as they can be run, or the first rule that they break."""
         validator = self._validators.get(tool.name)
@@ -357,7 +342,7 @@ class Executor:
         if any(one.calls_left == 0 for one in self.run.lineage):
             rule = f"At most {self.shared.limits.max_calls} calls may be started."
             if self.run.calls_left:
-                rule = "No call is left of those that the agent above may start."
+                rule = "No call is left of those that the run which it belongs to may start."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         refused = self._given_up(call, tool, arguments)
         if refused is not None:
@@ -372,10 +357,7 @@ class Executor:
         broken = self.shared.contracts.before(
             tool.definition, arguments, self._history.known
         ) or self._without_calls_of_children(tool)
-        if broken is None:
-            return None
-        self._tell_stop("contract", tool.name, broken.cause or broken.kind)
-        return self._counted(call, tool, broken)
+        return None if broken is None else self._counted(call, tool, broken)
 
     def _given_up(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
         """A failed result for a tool that failed too often in a row, or for the very same call."""
@@ -420,15 +402,6 @@ class Executor:
 
     async def _approval(self, call: ToolCall, tool: Tool) -> Approval | None:
         """What a person says about the call; None when nobody can be asked."""
-        tracing = self.shared.tracing
-        begun = tracing and spans.guardrail_span(tracing, "approval", tool.name)
-        with begun or NO_SPAN as span:
-            approval = await self._asked(call, tool)
-            allowed = approval is not None and approval.approved
-            span.value = "" if allowed else "deferred" if approval is None else "denied"
-        return approval
-
-    async def _asked(self, call: ToolCall, tool: Tool) -> Approval | None:
         if self.approve is None:
             return None
         try:
@@ -446,15 +419,13 @@ class Executor:
             return self._failed(call, tool, kind="tool_failed", rule=rule, retryable=False)
         return _deferred(call, DEFERRED_TEXT)
 
-    async def _attempts(
-        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan
-    ) -> ToolResult:
+    async def _attempts(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
         effects = tool.definition.signature.effects
         safe_to_repeat = not effects.destructive and (effects.idempotent or effects.is_read_only)
         repeats = min(self._retries(tool), self.shared.policy.repeats)
         allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
-            outcome, may_pass = await self._traced_attempt(call, tool, arguments, span, attempt)
+            outcome, may_pass = await self._attempt(call, tool, arguments, attempt)
             result = replace(outcome, attempts=attempt)
             failure = outcome.failure
             self._tally(tool, arguments, failure)
@@ -480,39 +451,17 @@ class Executor:
             RunContext(run=self.run, attempt=attempt, call_id=call.call_id, tool_name=tool.name)
         )
 
-    async def _traced_attempt(
-        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan, number: int
-    ) -> tuple[ToolResult, bool]:
-        """One attempt, and whether another may pass; tells of a composite's calls if wanted."""
-        tracing = self.shared.tracing
-        traced = None if tracing is None or tracing.child_spans == "off" else _traceable(tool)
-        if tracing is None or traced is None or isinstance(span, NoSpan):
-            return await self._attempt(call, tool, arguments, tool.function, number)
-        children: list[TracedCall] = []
-        failed = True
-        try:
-            ended = await self._attempt(call, tool, arguments, traced(children.append), number)
-            failed = ended[0].failure is not None
-        finally:
-            if failed or tracing.child_spans == "all":
-                spans.tell_children(tracing, span, call.call_id, self.library, children)
-        return ended
-
     async def _attempt(
-        self,
-        call: ToolCall,
-        tool: Tool,
-        arguments: JsonObject,
-        function: Callable[..., Any] | None,
-        number: int,
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, number: int
     ) -> tuple[ToolResult, bool]:
+        """One attempt, and whether another may pass."""
         policy, seconds = self.shared.policy, tool.timeout_seconds
         seconds = policy.timeout_seconds if seconds is None else seconds
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
                 with self._context(call, tool, number):
-                    value = await _invoked(tool, function, arguments)
+                    value = await _invoked(tool, arguments)
             if self.run.returned and tool.definition.is_composite:
                 value = with_media(value, self.run.returned)
             result = self._succeeded(call, value)
@@ -531,10 +480,7 @@ class Executor:
                 run_id=self.run.run_id,
             )
             return self._counted(call, tool, failure), is_transient(failure, error)
-        if broken is None:
-            return result, False
-        self._tell_stop("postcondition", tool.name, broken.cause or broken.kind)
-        return self._counted(call, tool, broken), False
+        return (result if broken is None else self._counted(call, tool, broken)), False
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text, media = encode_shown(value)
@@ -592,13 +538,9 @@ class Executor:
         return replace(failure, retryable=False) if over else failure
 
 
-def _traceable(tool: Tool) -> Callable[[Callable[[TracedCall], None]], Callable[..., Any]] | None:
-    """What makes a composite's function tell of the calls that it makes; None for other tools."""
-    return getattr(tool.function, "traced", None) if tool.definition.is_composite else None
-
-
-async def _invoked(tool: Tool, function: Callable[..., Any] | None, arguments: JsonObject) -> Any:
+async def _invoked(tool: Tool, arguments: JsonObject) -> Any:
     """What the tool's function returns for validated arguments."""
+    function = tool.function
     if function is None:  # unbound tools were deferred before
         raise ToolFailed(f"{tool.name} has no function in this process")
     keywords = tool.convert(arguments)

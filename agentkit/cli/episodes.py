@@ -32,12 +32,13 @@ from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
-from agentkit.evaluation.results.texts import label_name, shown, visible
+from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evolution.learning import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
 from agentkit.library.store import EpisodeVolume, Retention, pruning
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.error_messages import plural
+from agentkit.tools.patterns import without_gaps
 
 _LONGEST = 2_000
 _NONE = (
@@ -298,14 +299,14 @@ def _in_words(volume: EpisodeVolume) -> str:
 
 
 def call_line(call: ToolCall) -> str:
-    """``get_weather(city="Oslo", days=3)``, with characters that nobody sees written out.
+    """``get_weather(city="Oslo", days=3)``, with what nobody sees, or sees past, written out.
 
     People are asked whether such a call may run, so it must not look like another one.
     """
     if call.malformed is not None:
-        return visible(f"{call.name}(malformed: {call.malformed})")
+        return without_gaps(f"{call.name}(malformed: {call.malformed})")
     arguments = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
-    return visible(f"{call.name}({', '.join(arguments)})")
+    return without_gaps(f"{call.name}({', '.join(arguments)})")
 
 
 def result_line(result: ToolResult) -> str:

@@ -32,7 +32,8 @@ from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica
 from agentkit.library.opening import place_of
 from agentkit.messages import ToolCall
-from agentkit.server.app import CHAT_PATH, create_app
+from agentkit.server.app import create_app
+from agentkit.server.chat import CHAT_PATH
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
 from agentkit.server.running import is_loopback, serve as serve_app
@@ -91,7 +92,6 @@ def serve(
     rate: float | None = None,
     timeout: float = _DEFAULTS.request_seconds,
     approver: tuple[str, ...] = (),
-    open_metrics: bool = False,
     on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
     shadow: bool = False,
     evolve: Annotated[float | None, option(is_flag=False, flag_value=_EVOLVE_SECONDS)] = None,
@@ -116,7 +116,6 @@ def serve(
         rate (N): Most requests a minute for each key; further requests get 429.
         timeout: Longest run.
         approver (NAME): A key that lists and decides the calls that wait, at /v1/approvals.
-        open_metrics: Serve /metrics without a key.
         on_store_failure: While no episode can be kept: start no run, run only read-only tools, or
             continue.
         shadow: Also ask the model, unseen, with definitions in shadow; no tool is run, and at most
@@ -165,7 +164,6 @@ def serve(
             limits=limits,
             approvers=approver,
             deps_factory=load_deps(options.deps)[0],
-            open_metrics=open_metrics,
             allowed_hosts=("*",) if server.insecure else None,
         )
         serve_app(

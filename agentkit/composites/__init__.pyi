@@ -15,7 +15,6 @@ from .contracts import (
     check_pre as check_pre,
     rule_problems as rule_problems,
 )
-from .guards import TracedCall as TracedCall
 from .language import (
     render as render,
     shortest_path as shortest_path,

@@ -16,7 +16,7 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from time import monotonic, time_ns
+from time import monotonic
 from types import CoroutineType
 from typing import Any, TypeAlias
 
@@ -25,13 +25,10 @@ from agentkit.composites.guards import (
     ACTIVATION,
     FAILURES,
     METER,
-    ORDER,
     SCALARS,
-    Activation,
     Evaluate,
     Frame,
     GuardError,
-    TracedCall,
     fail_on,
     repeated_signal,
     run_error,
@@ -51,9 +48,6 @@ from agentkit.tools.invocation import (
 )
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
-
-Place: TypeAlias = tuple[int, ...]
-"""A call's place in program order."""
 
 Begin: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Any]]
 
@@ -101,13 +95,12 @@ class Child:
         def run(frame: Frame) -> Any:
             values = gather(frame)
             _pay(frame, node, values)
-            if frame[ORDER] is not None:
-                place = next(frame[ORDER])
-                with self._watched(frame, node, values, place) as returned:
-                    returned.append(self._invoke(frame, node, values, place))
+            if frame[ACTIVATION].checking:
+                with self._checked(frame, node, values) as returned:
+                    returned.append(self._invoke(frame, node, values))
                 return returned[0]
             if not is_plain:
-                return self._invoke(frame, node, values, ())
+                return self._invoke(frame, node, values)
             try:  # the usual case, spelled out: a function of values, in this process
                 result = function(**values)
             except TOOL_ERRORS as error:
@@ -116,10 +109,10 @@ class Child:
 
         return run
 
-    def _invoke(self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place) -> Any:
+    def _invoke(self, frame: Frame, node: ast.Call, arguments: JsonObject) -> Any:
         arguments = self._prepared(frame, node, arguments)
         if self._composite is not None:
-            return self._composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
+            return self._composite.enter(arguments, frame[METER], frame[ACTIVATION])
         try:
             result = self._function(**arguments)
         except TOOL_ERRORS as error:
@@ -129,36 +122,28 @@ class Child:
     # --- a call that is waited for ----------------------------------------------------------------
 
     def beginning(self, node: ast.Call, arguments: Sequence[Evaluate]) -> Begin:
-        """A closure that counts a call and takes its place in program order.
-
-        The coroutine that it makes gives the result.
-        """
+        """A closure that counts a call; the coroutine that it makes gives the result."""
         gather = _gathering(node, arguments)
 
         def begin(frame: Frame) -> Coroutine[Any, Any, Any]:
             values = gather(frame)
             _pay(frame, node, values)
-            place = () if frame[ORDER] is None else next(frame[ORDER])
-            return self._answer(frame, node, values, place)
+            return self._answer(frame, node, values)
 
         return begin
 
-    async def _answer(
-        self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place
-    ) -> Any:
-        if frame[ORDER] is None:
-            return await self._wait(frame, node, arguments, place)
-        with self._watched(frame, node, arguments, place) as returned:
-            returned.append(await self._wait(frame, node, arguments, place))
+    async def _answer(self, frame: Frame, node: ast.Call, arguments: JsonObject) -> Any:
+        if not frame[ACTIVATION].checking:
+            return await self._wait(frame, node, arguments)
+        with self._checked(frame, node, arguments) as returned:
+            returned.append(await self._wait(frame, node, arguments))
         return returned[0]
 
-    async def _wait(self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place) -> Any:
+    async def _wait(self, frame: Frame, node: ast.Call, arguments: JsonObject) -> Any:
         """The child's result; a permit is held only while a function runs, never in a queue."""
         arguments = self._prepared(frame, node, arguments)
         if self._composite is not None:
-            enter = partial(
-                self._composite.enter, arguments, frame[METER], frame[ACTIVATION], place
-            )
+            enter = partial(self._composite.enter, arguments, frame[METER], frame[ACTIVATION])
             return await self._in_time(run_waiting(enter), frame, node)
         async with frame[METER].permits:
             result = await self._in_time(self._function_answer(frame, node, arguments), frame, node)
@@ -227,36 +212,13 @@ class Child:
             raise run_error(_path(frame, node), node, "invalid_arguments", why)
 
     @contextmanager
-    def _watched(
-        self, frame: Frame, node: ast.Call, arguments: JsonObject, place: Place
-    ) -> Iterator[list[Any]]:
-        """Check a call before and after its result is put into the list, and tell of it then."""
-        activation: Activation = frame[ACTIVATION]
-        path, returned, began_ns = _path(frame, node), list[Any](), time_ns()
-        failure = None
-        try:
-            if activation.checking:
-                self._validate(frame, node, arguments)
-                raise_violation(self._conditions.before(arguments, path=path))
-            yield returned
-            if activation.checking:
-                raise_violation(self._conditions.after(arguments, returned[0], path=path))
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            if activation.trace is not None:
-                activation.trace(
-                    TracedCall(
-                        path=path,
-                        arguments=arguments,
-                        result=None if failure is not None else returned[0],
-                        error=failure,
-                        sequence=place,
-                        began_ns=began_ns,
-                        ended_ns=time_ns(),
-                    )
-                )
+    def _checked(self, frame: Frame, node: ast.Call, arguments: JsonObject) -> Iterator[list[Any]]:
+        """Check a call before, and after its result is put into the list."""
+        path, returned = _path(frame, node), list[Any]()
+        self._validate(frame, node, arguments)
+        raise_violation(self._conditions.before(arguments, path=path))
+        yield returned
+        raise_violation(self._conditions.after(arguments, returned[0], path=path))
 
 
 def _gathering(node: ast.Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], dict[str, Any]]:

@@ -47,9 +47,9 @@ class GuardError(Exception):
 # --- frames and errors ----------------------------------------------------------------------------
 
 Frame: TypeAlias = list[Any]
-"""Meter, activation, place in program order, result, then the variables."""
+"""Meter, activation, result, then the variables."""
 
-METER, ACTIVATION, ORDER, RESULT, FIRST_SLOT = range(5)
+METER, ACTIVATION, RESULT, FIRST_SLOT = range(4)
 
 Evaluate: TypeAlias = Callable[[Frame], Any]
 """An expression, lowered."""
@@ -80,40 +80,6 @@ _CODES: tuple[tuple[type[BaseException], RunCode], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TracedCall:
-    """One finished call of a child, primitive or composite.
-
-    Attributes:
-        path: Names of the tools from the outermost composite to the called one.
-        arguments: What it was called with.
-        result: What it returned; None when it failed.
-        error: What it raised; None when it returned.
-        sequence: Its place in program order: sorting by it gives the order in which Python would
-            start the calls, however they overlapped. A call sorts before the calls inside it.
-        began_ns: When it began, in nanoseconds since 1970.
-        ended_ns: When it was over.
-    """
-
-    path: tuple[str, ...]
-    arguments: Mapping[str, Any]
-    result: Any = None
-    error: BaseException | None = None
-    sequence: tuple[int, ...] = ()
-    began_ns: int = 0
-    ended_ns: int = 0
-
-    @property
-    def name(self) -> str:
-        """The tool that was called."""
-        return self.path[-1]
-
-    @property
-    def depth(self) -> int:
-        """The number of composites around the call; 1 for a call by the outermost one."""
-        return len(self.path) - 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Activation:
     """The context of one run of one composite.
 
@@ -121,18 +87,11 @@ class Activation:
         path: Names of the composites from the outermost one to this one.
         checking: Whether the arguments and conditions of all children are checked.
         checks_itself: Whether its own conditions are checked here; else the caller has done so.
-        trace: Callback for each call.
     """
 
     path: tuple[str, ...] = ()
     checking: bool = False
     checks_itself: bool = False
-    trace: Callable[[TracedCall], None] | None = None
-
-    @property
-    def watched(self) -> bool:
-        """Whether a call is more than a call: checked, or traced."""
-        return self.checking or self.trace is not None
 
 
 OUTERMOST = Activation()

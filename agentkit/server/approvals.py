@@ -11,11 +11,10 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentkit.agent.delegation import PARENT_LABEL
 from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import KEY_LABEL, WAITING_AGENT, is_imported
+from agentkit.episodes.labels import WAITING_AGENT, is_imported
 from agentkit.errors import AgentKitError, ReadingLimitError
 from agentkit.library.store import EpisodeStore, holds_episode
 from agentkit.messages import ToolCall
@@ -74,20 +73,15 @@ class DecisionBody(BaseModel):
 
 @dataclass(kw_only=True, eq=False)
 class ApprovalsEndpoint:
-    """``GET /v1/approvals``, and ``GET`` and ``POST /v1/approvals/{id}``.
-
-    A key among the approvers sees and decides what waits for any key; any other key its own runs,
-    where clients may approve at all, save those of agents that its agent asked.
+    """``GET /v1/approvals``, and ``GET`` and ``POST /v1/approvals/{id}``, for keys that approve.
 
     Attributes:
         chat: Carries runs out.
-        approvers: Names of keys.
-        takes_approvals: Whether each key may decide about its own runs.
+        approvers: Names of these keys; for any other one nothing waits.
     """
 
     chat: ChatCompletions
     approvers: frozenset[str]
-    takes_approvals: bool
 
     async def answer_one(self, exchange: Exchange, scope: Scope) -> None:
         """Show what waits in a run, whole, or carry out a decision on it."""
@@ -108,14 +102,25 @@ class ApprovalsEndpoint:
             read_once(body)
         except ReadingLimitError as error:
             raise RequestError(message=f"the decision is not clear: {error}") from error
-        work = await self._read(self._planned, scope["path_params"]["episode_id"], exchange.key)
-        assert work.waiting is not None  # planned so
-        scope.setdefault("state", {})["waiting"] = work.waiting
-        decided = {"approvals": decision.of(work.waiting)}
-        result = await self.chat.carried_out(work, decided, exchange, scope)
+        waiting = await self._read(self._waiting, scope["path_params"]["episode_id"], exchange.key)
+        if waiting.history_length and waiting.session_id is None:
+            raise RequestError(
+                status=409,
+                message="only the client has the conversation before this run; use sessions",
+                code="no_session",
+            )
+        scope.setdefault("state", {})["waiting"] = waiting
+        work = Work(
+            episode_id=continuation_id(waiting.episode_id),
+            session_id=waiting.session_id,
+            labels=waiting.metadata,
+            waiting=waiting,
+            approvals=decision.of(waiting),
+        )
+        result = await self.chat.carried_out(work, exchange, scope)
         answer = {
             "object": "approval",
-            "id": work.waiting.episode_id,
+            "id": waiting.episode_id,
             "episode_id": result.episode.episode_id,
             "stop_reason": result.stop_reason,
             "content": answer_text(result, as_json=self.chat.agent.output_schema is not None),
@@ -125,29 +130,22 @@ class ApprovalsEndpoint:
     async def list_waiting(self, exchange: Exchange, scope: Scope) -> None:
         """What waits, the oldest first, up to a hundred runs at a time; long texts are cut."""
         after = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("after", [""])[0]
+        is_approver = exchange.key in self.approvers
 
         def read(store: EpisodeStore | None) -> bytes:  # encoded here, off the event loop
             listed: list[str] = []
-            size, has_more = 0, False
-            for one in () if store is None else waiting_runs(store, after=after):
-                if not self._may_decide(one, exchange.key):
-                    continue
-                has_more = len(listed) == _PAGE or size > _PAGE_BYTES
-                if has_more:
+            waiting = iter(
+                waiting_runs(store, after=after) if store is not None and is_approver else ()
+            )
+            while len(listed) < _PAGE and sum(map(len, listed)) <= _PAGE_BYTES:
+                if (one := next(waiting, None)) is None:
                     break
                 listed.append(json.dumps(_shown(one, store, most=_LISTED_CHARS)))
-                size += len(listed[-1])
-            more = json.dumps(has_more)
+            more = json.dumps(next(waiting, None) is not None)
             page = f'{{"object": "list", "data": [{", ".join(listed)}], "has_more": {more}}}'
             return page.encode()
 
         await exchange.answer(await self._read(read))
-
-    def _may_decide(self, episode: Episode, key: str) -> bool:
-        if is_imported(episode.metadata):
-            return False
-        is_own = episode.metadata.get(KEY_LABEL, "") == key and PARENT_LABEL not in episode.metadata
-        return key in self.approvers or (self.takes_approvals and is_own)
 
     async def _read(self, read: Any, *args: Any) -> Any:
         try:
@@ -157,31 +155,14 @@ class ApprovalsEndpoint:
 
     def _waiting(self, store: EpisodeStore | None, episode_id: str, key: str) -> Episode:
         """The run of that id, which waits. The store is read."""
-        waiting = None if store is None else store.get(episode_id)
-        if waiting is None or not (awaits_person(waiting) and self._may_decide(waiting, key)):
+        waiting = None if store is None or key not in self.approvers else store.get(episode_id)
+        if waiting is None or is_imported(waiting.metadata) or not awaits_person(waiting):
             raise RequestError(
                 status=404, message="no run of that id waits for this key", code="unknown_approval"
             )
         if store is not None and holds_episode(store, continuation_id(episode_id)):
             raise already_answered()
         return waiting
-
-    def _planned(self, store: EpisodeStore | None, episode_id: str, key: str) -> Work:
-        """The run that waits, as work without its decisions. The store is read."""
-        waiting = self._waiting(store, episode_id, key)
-        if waiting.history_length and waiting.session_id is None:
-            raise RequestError(
-                status=409,
-                message="only the client has the conversation before this run; it must answer, or "
-                "use sessions",
-                code="no_session",
-            )
-        return Work(
-            episode_id=continuation_id(episode_id),
-            session_id=waiting.session_id,
-            labels=waiting.metadata,
-            waiting=waiting,
-        )
 
 
 def _shown(

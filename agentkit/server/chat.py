@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import aclosing, contextmanager, nullcontext
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.agent import Agent
@@ -16,7 +18,6 @@ from agentkit.agent.types import (
     HandedOver,
     RunFinished,
     RunResult,
-    RunStarted,
     ToolProgress,
     TurnFinished,
 )
@@ -33,19 +34,21 @@ from agentkit.errors import (
 from agentkit.messages import ToolCall
 from agentkit.models.base import ReasoningDelta, TextDelta
 from agentkit.models.wire import WireNames
-from agentkit.server.chat_answer import AnswerWriter, StreamedAnswer, answer_text, answered_by
-from agentkit.server.chat_request import Asked
+from agentkit.server.chat_answer import Completion, answer_text
+from agentkit.server.chat_request import Asked, Reader
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, ServerLimits, Slots
 from agentkit.server.metrics import Metrics
 from agentkit.server.middleware import (
     ClientLeftError,
     Exchange,
+    Header,
     RequestError,
     Scope,
     stopping,
     store_unavailable,
 )
+from agentkit.server.responses import ResponseWriter, read_response_request
 from agentkit.server.runs import MinuteLog, Runs
 from agentkit.server.work import Work, already_answered, continued_work, followed, new_work
 from agentkit.tools.invocation import DepsFactory, made_deps
@@ -54,45 +57,87 @@ _LOG = logging.getLogger(__name__)
 _BUSY_UPSTREAM = frozenset({429, 503, 529})
 
 
-@contextmanager
-def below_caller(headers: Mapping[str, str]) -> Iterator[None]:
-    """Spans that begin inside hang below the one that ``traceparent`` names.
+CHAT_PATH = "/v1/chat/completions"
+RESPONSES_PATH = "/v1/responses"
+HEARTBEAT = b": still working\n\n"
+_STREAM: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # nginx would collect the pieces
+)
 
-    Nothing happens without that header, without OpenTelemetry, and where the server's own
-    instrumentation has made a span for the request already.
+
+AnswerWriter: TypeAlias = Completion | ResponseWriter
+"""Writes one answer in its wire format, whole or as the events of a stream."""
+
+
+class StreamedAnswer:
+    """Writes an answer piece by piece; it begins with the first thing there is to say.
 
     Args:
-        headers: Headers of the request, names in lower case.
-    """
-    if "traceparent" not in headers:
-        yield
-        return
-    try:
-        from opentelemetry import context, propagate, trace
-    except ImportError:
-        yield
-        return
-    if trace.get_current_span().get_span_context().is_valid:
-        yield
-        return
-    token = context.attach(propagate.extract(headers))
-    try:
-        yield
-    finally:
-        context.detach(token)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Dialect:
-    """A wire format.
-
-    Attributes:
-        read: Reads a body, and the session that a header names.
-        writer: Writes the answer to a request, which will have an episode of this id.
+        exchange: Where it goes.
+        writer: Its wire format.
+        metrics: Where the wait for the first text is counted.
     """
 
-    read: Callable[[bytes, str | None], Asked]
-    writer: Callable[[str, Asked], AnswerWriter]
+    def __init__(self, exchange: Exchange, writer: AnswerWriter, metrics: Metrics) -> None:
+        self.exchange = exchange
+        self._writer = writer
+        self._metrics = metrics
+        self._began = time.perf_counter()
+        self._between = ""
+        self._has_text = False
+        self._turn = asyncio.Lock()  # so that no piece is cut in two
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was said; then it is too late for another status."""
+        return bool(self.exchange.status)
+
+    async def say(self, text: str) -> None:
+        """Send text, and wait until the connection takes it."""
+        if not text:
+            return
+        if not self._has_text:
+            self._has_text = True
+            self._metrics.time("agentkit_first_text_seconds", time.perf_counter() - self._began)
+        text, self._between = self._between + text, ""
+        await self._write(self._writer.piece(text))
+        await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
+
+    async def think(self, text: str) -> None:
+        """Send what the model thinks before it answers."""
+        await self._write(self._writer.thought(text))
+        await asyncio.sleep(0)
+
+    async def progress(self, tool: str, text: str) -> None:
+        """Send how far a tool is."""
+        await self._write(self._writer.progress(tool, text))
+
+    def paragraph_ended(self) -> None:
+        """Begin a new paragraph: the next text belongs to another turn of the model."""
+        self._between = "\n\n"
+
+    async def keep_open(self, seconds: float) -> None:
+        """Send a comment every so often, so that proxies keep the stream open; until cancelled."""
+        while True:
+            await asyncio.sleep(seconds)
+            await self._write(HEARTBEAT)
+
+    async def finish(self, result: RunResult, calls: Sequence[ToolCall]) -> None:
+        """Send the end of a good answer."""
+        await self._write(self._writer.ending(result, calls), more=False)
+
+    async def fail(self, error: RequestError) -> None:
+        """End an answer that broke after it had begun, with an error."""
+        await self._write(self._writer.failing(error), more=False)
+
+    async def _write(self, piece: bytes, *, more: bool = True) -> None:
+        async with self._turn:
+            if not self.has_begun:
+                await self.exchange.start(200, _STREAM)
+                piece = self._writer.opening() + piece
+            await self.exchange.send_piece(piece, more=more)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -101,29 +146,26 @@ class ChatCompletions:
 
     Attributes:
         agent: Answers.
-        dialects: By path, how requests are read and answers written.
+        reader: Reads requests.
         runs: What is under way.
-        bodies: Reads what is sent.
         metrics: Where things are counted.
         limits: What is taken on.
         keys: Who may use it, for per-client limits.
-        takes_approvals: Whether clients may say that a call which needs approval may run.
         deps_factory: Creates the deps of a run from Starlette's request.
         has_clients: Whether several keys ask, beside those that only approve.
     """
 
     agent: Agent
-    dialects: Mapping[str, Dialect]
+    reader: Reader
     runs: Runs
-    bodies: Bodies
     metrics: Metrics
     limits: ServerLimits
     keys: Keys | None
-    takes_approvals: bool
     deps_factory: DepsFactory | None = None
     has_clients: bool = False
 
     def __post_init__(self) -> None:
+        self.bodies = Bodies(self.limits, self.keys)
         self._places = Slots(
             most=self.limits.max_concurrent,
             each=lambda: self.limits.share(self.keys),
@@ -136,32 +178,27 @@ class ChatCompletions:
         self._check_open()
         body = await self.bodies.of(exchange)
         with self._places.held(exchange.who):  # only now: a body may take its time
-            dialect = self.dialects[exchange.path]
-            chat_request = dialect.read(body, exchange.headers.get("x-session-id"))
+            is_chat = exchange.path == CHAT_PATH
+            read = self.reader.read if is_chat else partial(read_response_request, self.reader)
+            chat_request = read(body, exchange.headers.get("x-session-id"))
             self._check_open()
             work = await self._with_deps(await self._planned(chat_request, exchange), scope)
-            parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
-            with self._claimed(work), parent:
-                writer = dialect.writer(work.episode_id, chat_request)
+            with self._claimed(work):
+                write = Completion if is_chat else ResponseWriter
+                writer = write(
+                    episode_id=work.episode_id, model=self.reader.model, asked=chat_request
+                )
                 await self._deliver(chat_request, work, writer, exchange)
 
-    async def carried_out(
-        self, work: Work, answers: Mapping[str, Any], exchange: Exchange, scope: Scope
-    ) -> RunResult:
+    async def carried_out(self, work: Work, exchange: Exchange, scope: Scope) -> RunResult:
         """What comes of work that another endpoint planned: a run that waited and goes on.
-
-        Args:
-            work: The run.
-            answers: What it waited for: fields of ``Work``.
-            exchange: The request.
-            scope: Scope of the request, for the deps.
 
         Raises:
             RequestError: There is no answer.
         """
         self._check_open()
         with self._places.held(exchange.who):
-            ready = replace(await self._with_deps(work, scope), **answers)
+            ready = await self._with_deps(work, scope)
             with self._claimed(ready):
                 return await self._outcome(ready, ready.carried_out(self.agent), exchange)
 
@@ -187,9 +224,7 @@ class ChatCompletions:
             raise RequestError(message=message, param="session_id", code="no_sessions")
         try:
             if chat_request.answers:
-                return await continued_work(
-                    chat_request, exchange, store, takes_approvals=self.takes_approvals
-                )
+                return await continued_work(chat_request, exchange, store)
             work = new_work(
                 chat_request, exchange, keeps=store is not None, has_clients=self.has_clients
             )
@@ -226,8 +261,7 @@ class ChatCompletions:
             return
         result = await self._outcome(work, work.carried_out(self.agent), exchange)
         body = writer.whole(result, self._text(result), _on_the_wire(result))
-        headers = answered_by(result.episode.library_version, result.episode.metadata)
-        await exchange.answer(body, headers=headers)
+        await exchange.answer(body)
 
     async def _streamed(self, work: Work, stream: StreamedAnswer) -> None:
         beating = asyncio.create_task(stream.keep_open(self.limits.heartbeat_seconds))
@@ -252,14 +286,11 @@ class ChatCompletions:
         """Carry out the work and send its text as it comes."""
         if self.agent.output_schema is not None:
             result = await work.carried_out(self.agent)
-            stream.route(result.episode.library_version, result.episode.metadata)
             await stream.say(self._text(result))
             return result
         async with aclosing(work.streamed(self.agent)) as events:
             async for event in events:
                 match event:
-                    case RunStarted(library_version=version, labels=labels):
-                        stream.route(version, labels)
                     case TextDelta(text=text):
                         await stream.say(text)
                     case ReasoningDelta(text=text):
@@ -288,7 +319,7 @@ class ChatCompletions:
             RequestError: There is no answer.
             ClientLeftError: The client left before the end.
         """
-        self.metrics.runs.add()
+        self.metrics.count("agentkit_runs_started_total")
         seconds = self.limits.request_seconds
         agent = self.agent if work.waiting is None else self.agent.resumed_by(work.waiting)
         with agent.queue.watching(work.episode_id) as episode:

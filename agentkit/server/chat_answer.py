@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import Any
 
 from agentkit.agent.types import RunResult
 from agentkit.episodes.labels import ARM, EXPERIMENT
 from agentkit.messages import ToolCall, Usage
-from agentkit.server.metrics import Metrics
-from agentkit.server.middleware import Exchange, Header, RequestError
+from agentkit.server.chat_request import Asked
+from agentkit.server.middleware import RequestError
 
 _FINISH: Mapping[str, str] = {
     "finished": "stop",
@@ -31,7 +29,6 @@ CONTROL = "control"
 """The route of an answer that no candidate had a part in."""
 
 DONE = b"data: [DONE]\n\n"
-HEARTBEAT = b": still working\n\n"
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
@@ -41,38 +38,6 @@ def call_id_on_the_wire(episode_id: str, call_id: str) -> str:
     return f"{episode_id}.{call_id}"
 
 
-class AnswerWriter(Protocol):
-    """Writes one answer in a dialect, whole or as the events of a stream."""
-
-    def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
-        """The answer as one JSON object."""
-        ...
-
-    def opening(self) -> bytes:
-        """What a stream begins with."""
-        ...
-
-    def piece(self, text: str) -> bytes:
-        """Text of the answer."""
-        ...
-
-    def thought(self, text: str) -> bytes:
-        """Text of the model's reasoning."""
-        ...
-
-    def progress(self, tool: str, text: str) -> bytes:
-        """How far a tool is."""
-        ...
-
-    def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
-        """The end of a good answer."""
-        ...
-
-    def failing(self, error: RequestError) -> bytes:
-        """The end of an answer that broke."""
-        ...
-
-
 @dataclass(kw_only=True, slots=True)
 class Completion:
     """Writes one answer.
@@ -80,15 +45,13 @@ class Completion:
     Attributes:
         episode_id: Id of the episode, and with a prefix of the answer.
         model: The model's name as clients know it.
-        not_honoured: Fields of the request that made no difference.
-        include_usage: Whether a stream ends with the number of tokens.
+        asked: The request.
         created: Seconds since 1970.
     """
 
     episode_id: str
     model: str
-    not_honoured: tuple[str, ...] = ()
-    include_usage: bool = False
+    asked: Asked
     created: int = field(default_factory=lambda: int(time.time()))
 
     @property
@@ -103,7 +66,10 @@ class Completion:
             message |= {"content": text or None, "tool_calls": self._calls(calls)}
         finish = finish_reason(result)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        tail = {"usage": _usage(result.usage), "agentkit": extension(result, self.not_honoured)}
+        tail = {
+            "usage": _usage(result.usage),
+            "agentkit": extension(result, self.asked.not_honoured),
+        }
         return _ENCODER.encode(self._head("chat.completion", [choice]) | tail).encode()
 
     def opening(self) -> bytes:
@@ -128,9 +94,9 @@ class Completion:
             self._event({"tool_calls": [{"index": at, **call}]})
             for at, call in enumerate(self._calls(calls))
         ]
-        further = extension(result, self.not_honoured)
+        further = extension(result, self.asked.not_honoured)
         events.append(self._event({}, finish=finish_reason(result), agentkit=further))
-        if self.include_usage:
+        if self.asked.include_usage:
             head = self._head("chat.completion.chunk", [])
             events.append(_framed({**head, "usage": _usage(result.usage)}))
         return b"".join([*events, DONE])
@@ -139,7 +105,7 @@ class Completion:
         self, delta: Mapping[str, Any], *, finish: str | None = None, **further: Any
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        usage = {"usage": None} if self.include_usage else {}
+        usage = {"usage": None} if self.asked.include_usage else {}
         return _framed(self._head("chat.completion.chunk", [choice]) | usage | further)
 
     def _head(self, kind: str, choices: list[Any]) -> dict[str, Any]:
@@ -183,14 +149,6 @@ def route_of(labels: Mapping[str, str]) -> str:
     return labels.get(EXPERIMENT, CONTROL) if labels.get(ARM) == "candidate" else CONTROL
 
 
-def answered_by(library_version: int, labels: Mapping[str, str]) -> tuple[Header, ...]:
-    """Headers that say what answered."""
-    return (
-        (b"agentkit-library-version", str(library_version).encode()),
-        (b"agentkit-route", quote(route_of(labels)).encode()),
-    )
-
-
 def finish_reason(result: RunResult) -> str:
     """Why the answer ended, in OpenAI's words."""
     turns = result.episode.turns
@@ -227,84 +185,3 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 def _framed(body: Mapping[str, Any]) -> bytes:
     return b"data: " + _ENCODER.encode(body).encode() + b"\n\n"
-
-
-_STREAM: tuple[Header, ...] = (
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),  # nginx would collect the pieces
-)
-
-
-class StreamedAnswer:
-    """Writes an answer piece by piece; it begins with the first thing there is to say.
-
-    Args:
-        exchange: Where it goes.
-        writer: Its wire format.
-        metrics: Where the wait for the first text is counted.
-    """
-
-    def __init__(self, exchange: Exchange, writer: AnswerWriter, metrics: Metrics) -> None:
-        self.exchange = exchange
-        self._writer = writer
-        self._metrics = metrics
-        self._began = time.perf_counter()
-        self._between = ""
-        self._has_text = False
-        self._turn = asyncio.Lock()  # so that no piece is cut in two
-        self._headers: tuple[Header, ...] = ()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything was said; then it is too late for another status."""
-        return bool(self.exchange.status)
-
-    def route(self, library_version: int, labels: Mapping[str, str]) -> None:
-        """Note what answers; headers tell it, if they are not sent yet."""
-        self._headers = answered_by(library_version, labels)
-
-    async def say(self, text: str) -> None:
-        """Send text, and wait until the connection takes it."""
-        if not text:
-            return
-        if not self._has_text:
-            self._has_text = True
-            self._metrics.first_text.observe(time.perf_counter() - self._began)
-        text, self._between = self._between + text, ""
-        await self._write(self._writer.piece(text))
-        await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
-
-    async def think(self, text: str) -> None:
-        """Send what the model thinks before it answers."""
-        await self._write(self._writer.thought(text))
-        await asyncio.sleep(0)
-
-    async def progress(self, tool: str, text: str) -> None:
-        """Send how far a tool is."""
-        await self._write(self._writer.progress(tool, text))
-
-    def paragraph_ended(self) -> None:
-        """Begin a new paragraph: the next text belongs to another turn of the model."""
-        self._between = "\n\n"
-
-    async def keep_open(self, seconds: float) -> None:
-        """Send a comment every so often, so that proxies keep the stream open; until cancelled."""
-        while True:
-            await asyncio.sleep(seconds)
-            await self._write(HEARTBEAT)
-
-    async def finish(self, result: RunResult, calls: Sequence[ToolCall]) -> None:
-        """Send the end of a good answer."""
-        await self._write(self._writer.ending(result, calls), more=False)
-
-    async def fail(self, error: RequestError) -> None:
-        """End an answer that broke after it had begun, with an error."""
-        await self._write(self._writer.failing(error), more=False)
-
-    async def _write(self, piece: bytes, *, more: bool = True) -> None:
-        async with self._turn:
-            if not self.has_begun:
-                await self.exchange.start(200, (*self._headers, *_STREAM))
-                piece = self._writer.opening() + piece
-            await self.exchange.send_piece(piece, more=more)

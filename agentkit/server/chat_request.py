@@ -41,34 +41,17 @@ from agentkit.server.middleware import RequestError
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_NOT_HONOURED = (
-    "frequency_penalty",
-    "logit_bias",
-    "max_completion_tokens",
-    "max_tokens",
-    "parallel_tool_calls",
-    "prediction",
-    "presence_penalty",
-    "reasoning_effort",
-    "seed",
-    "service_tier",
-    "store",
-    "temperature",
-    "top_p",
-    "verbosity",
-)
-"""Fields of a request that say how to generate; that is the agent's business."""
-
+_OWN_TOOLS = "the agent behind this server has its own tools"
 _REFUSED: Mapping[str, tuple[tuple[object, ...], str]] = {
-    "tools": (([],), "the agent behind this server has its own tools; leave tools out"),
-    "functions": (([],), "the agent behind this server has its own tools; leave functions out"),
-    "tool_choice": (("auto",), "which tools are used is the agent's choice; leave tool_choice out"),
-    "n": ((1,), "one answer to a request; n must be 1"),
-    "stop": (("", []), "stop sequences are not supported; leave stop out"),
-    "logprobs": ((False,), "probabilities of tokens are not reported; leave logprobs out"),
-    "top_logprobs": ((0,), "probabilities of tokens are not reported; leave top_logprobs out"),
-    "modalities": ((["text"],), "answers are text; leave modalities out"),
-    "audio": ((), "answers are text; leave audio out"),
+    "tools": (([],), _OWN_TOOLS),
+    "functions": (([],), _OWN_TOOLS),
+    "tool_choice": (("auto",), "which tools are used is the agent's choice"),
+    "n": ((1,), "each request gets one answer"),
+    "stop": (("", []), "stop sequences are not supported"),
+    "logprobs": ((False,), "probabilities of tokens are not reported"),
+    "top_logprobs": ((0,), "probabilities of tokens are not reported"),
+    "modalities": ((["text"],), "answers are text"),
+    "audio": ((), "answers are text"),
 }
 """Fields that would change what the answer is: values that change nothing, and why not."""
 
@@ -200,7 +183,8 @@ class Asked:
         session: The client's name for a conversation that the server keeps; None when the client
             keeps it.
         labels: The client's labels for the episode.
-        not_honoured: Fields that were set and make no difference.
+        not_honoured: Fields that were set and make no difference, such as ``temperature``: how to
+            generate is the agent's business.
         follows: Id of the episode whose kept conversation goes on.
         is_followable: Whether the server keeps the conversation that begins, without a name for it.
     """
@@ -284,7 +268,7 @@ class Reader:
             include_usage=(read.stream_options or {}).get("include_usage") is True,
             session=read.session_id,
             labels=labels if read.user is None else {"user": read.user, **labels},
-            not_honoured=tuple(name for name in _NOT_HONOURED if record.get(name) is not None),
+            not_honoured=not_honoured(record, _HONOURED),
         )
 
     def _check_fitting(self, model: str, record: JsonObject) -> None:
@@ -294,7 +278,8 @@ class Reader:
             raise RequestError(status=404, message=message, code="model_not_found", param="model")
         for name, (harmless, why) in _REFUSED.items():
             if record.get(name) is not None and record[name] not in harmless:
-                raise RequestError(message=why, param=name, code="unsupported_parameter")
+                message = f"{why}; leave {name} out"
+                raise RequestError(message=message, param=name, code="unsupported_parameter")
         response_format, own = record.get("response_format"), self.output_schema
         accepted: list[object] = [None, {"type": "text"}]
         if own is not None:
@@ -308,6 +293,16 @@ class Reader:
             has = "text" if own is None else "JSON of the agent's own schema"
             message = f"this agent answers with {has}; response_format cannot change that"
             raise RequestError(message=message, param="response_format", code="unsupported_value")
+
+
+_HONOURED = frozenset({*_Body.model_fields, *_REFUSED, "response_format"})
+_MOST_NAMED = 50
+
+
+def not_honoured(record: JsonObject, honoured: AbstractSet[str]) -> tuple[str, ...]:
+    """The fields of a request that were set and make no difference."""
+    found = (name[:60] for name, value in record.items() if value is not None)
+    return tuple(sorted(name for name in found if name not in honoured)[:_MOST_NAMED])
 
 
 def validated(model: type[Model], body: bytes) -> Model:

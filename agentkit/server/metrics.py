@@ -5,7 +5,7 @@ The few lines that a server needs of it; all of it runs on one event loop, so no
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -15,7 +15,21 @@ from agentkit.library.replicas import Replica
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-"""Bounds of the buckets for the time of a request."""
+"""Bounds of the buckets of a histogram of times; each holds those before it."""
+
+_COUNTERS: Mapping[str, tuple[str, ...]] = {
+    "agentkit_requests_total": ("Requests answered.", "route", "status", "key"),
+    "agentkit_runs_started_total": ("Runs of the agent that began.",),
+    "agentkit_runs_ended_total": ("Runs by how they ended.", "outcome"),
+    "agentkit_tokens_total": ("Tokens of the model.", "kind"),
+    "agentkit_tool_calls_total": ("Tool calls.", "tool", "status"),
+    "agentkit_tool_failures_total": ("Tool calls that failed, by label.", "tool", "label"),
+}
+_TIMES: Mapping[str, tuple[str, ...]] = {
+    "agentkit_request_seconds": ("Time to the end of the answer.", "route"),
+    "agentkit_first_text_seconds": ("Time to the first text of a stream.",),
+}
+"""By name what a number says, and its labels."""
 
 _NO_SUCH_TOOL = "(unknown)"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -24,149 +38,92 @@ Gauges: TypeAlias = Mapping[str, tuple[str, Callable[[], float]]]
 """By name what a number says, and how it is looked up; one that ends in ``_total`` only grows."""
 
 
-class Counter:
-    r"""A number for each combination of labels; it only grows.
+class Metrics:
+    r"""The numbers of one server process.
 
     Args:
-        name: The metric's name, ending in ``_total``.
-        words: What it counts.
-        labels: Names of its labels.
+        gauges: The values to read.
 
     Example:
-        >>> seen = Counter("seen_total", "What was seen.", "kind")
-        >>> seen.add("bird")
-        >>> print(*seen.lines(), sep="\n")
-        # HELP seen_total What was seen.
-        # TYPE seen_total counter
-        seen_total{kind="bird"} 1
+        >>> metrics = Metrics({"agentkit_draining": ("Whether it stops.", lambda: 0)})
+        >>> metrics.count("agentkit_tokens_total", "prompt", by=7)
+        >>> print(*(line for line in metrics.text().splitlines() if "tokens" in line), sep="\n")
+        # HELP agentkit_tokens_total Tokens of the model.
+        # TYPE agentkit_tokens_total counter
+        agentkit_tokens_total{kind="prompt"} 7
     """
 
-    def __init__(self, name: str, words: str, *labels: str) -> None:
-        self._name, self._words, self._labels = name, words, labels
-        self._values: dict[tuple[str, ...], float] = defaultdict(float)
-        if not labels:
-            self._values[()] = 0
+    def __init__(self, gauges: Gauges) -> None:
+        self._gauges = gauges
+        self._counts: dict[str, Counter[tuple[str, ...]]] = {
+            name: Counter() if labels else Counter({(): 0})
+            for name, (_, *labels) in _COUNTERS.items()
+        }
+        self._times: dict[str, dict[tuple[str, ...], list[float]]] = {name: {} for name in _TIMES}
 
-    def add(self, *labels: str, by: float = 1) -> None:
+    def count(self, name: str, *labels: str, by: int = 1) -> None:
         """Count ``by`` more."""
-        self._values[labels] += by
+        self._counts[name][labels] += by
 
-    def lines(self) -> Iterator[str]:
-        """The metric as text."""
-        yield from _head(self._name, self._words, "counter")
-        for labels, value in sorted(self._values.items()):
-            yield _sample(self._name, self._labels, labels, value)
+    def time(self, name: str, seconds: float, *labels: str) -> None:
+        """Take one time."""
+        taken = self._times[name].setdefault(labels, [])
+        taken[:] = taken or [0.0] * (len(SECONDS) + 2)
+        for at, bound in enumerate(SECONDS):
+            taken[at] += seconds <= bound
+        taken[-2] += 1
+        taken[-1] += seconds
 
+    def observe(self, episode: Episode) -> None:
+        """Count what is in an episode."""
+        self.count("agentkit_runs_ended_total", episode.stop_reason)
+        usage = episode.usage
+        for kind in ("prompt", "cached", "completion"):
+            self.count("agentkit_tokens_total", kind, by=getattr(usage, f"{kind}_tokens"))
+        for result in episode.results:
+            failure = result.failure
+            # A name that a model made up is not a label: there is no end of such names.
+            known = failure is None or failure.kind != "unknown_tool"
+            tool = result.name if known else _NO_SUCH_TOOL
+            self.count("agentkit_tool_calls_total", tool, result.status)
+            if failure is not None:
+                self.count("agentkit_tool_failures_total", tool, failure.kind)
 
-class Histogram:
-    """The distribution of values, for each combination of labels.
+    def text(self) -> str:
+        """All of it in Prometheus' text format."""
+        return "".join(f"{line}\n" for line in self._lines())
 
-    Args:
-        name: The metric's name, with its unit.
-        words: What is measured.
-        bounds: Upper bounds of the buckets, ascending; one without bound is added.
-        labels: Names of its labels.
-    """
-
-    def __init__(self, name: str, words: str, bounds: Sequence[float], *labels: str) -> None:
-        self._name, self._words, self._labels = name, words, labels
-        self._bounds = (*bounds, float("inf"))
-        self._counts: dict[tuple[str, ...], list[int]] = {}
-        self._sums: dict[tuple[str, ...], float] = defaultdict(float)
-
-    def observe(self, value: float, *labels: str) -> None:
-        """Take one value; a bucket holds those before it."""
-        counts = self._counts.setdefault(labels, [0] * len(self._bounds))
-        for at, bound in enumerate(self._bounds):
-            counts[at] += value <= bound
-        self._sums[labels] += value
-
-    def lines(self) -> Iterator[str]:
-        """The metric as text: the buckets, the sum and the count."""
-        yield from _head(self._name, self._words, "histogram")
-        for labels, counts in sorted(self._counts.items()):
-            names = (*self._labels, "le")
-            for bound, count in zip(self._bounds, counts, strict=True):
-                yield _sample(f"{self._name}_bucket", names, (*labels, _number(bound)), count)
-            yield _sample(f"{self._name}_sum", self._labels, labels, self._sums[labels])
-            yield _sample(f"{self._name}_count", self._labels, labels, counts[-1])
+    def _lines(self) -> Iterator[str]:
+        for name, (words, *labels) in _COUNTERS.items():
+            yield from _head(name, words, "counter")
+            for values, count in sorted(self._counts[name].items()):
+                yield _sample(name, labels, values, count)
+        for name, (words, *labels) in _TIMES.items():
+            yield from _head(name, words, "histogram")
+            for values, (*buckets, total) in sorted(self._times[name].items()):
+                for bound, number in zip((*map(str, SECONDS), "+Inf"), buckets, strict=True):
+                    yield _sample(f"{name}_bucket", (*labels, "le"), (*values, bound), number)
+                yield _sample(f"{name}_sum", labels, values, total)
+                yield _sample(f"{name}_count", labels, values, buckets[-1])
+        for name, (words, read) in self._gauges.items():
+            yield from _head(name, words, "counter" if name.endswith("_total") else "gauge")
+            yield _sample(name, (), (), read())
 
 
 def _head(name: str, words: str, kind: str) -> tuple[str, str]:
     return f"# HELP {name} {words}", f"# TYPE {name} {kind}"
 
 
-def _sample(name: str, names: Sequence[str], labels: Sequence[str], value: float) -> str:
-    pairs = zip(names, labels, strict=True)
+def _sample(name: str, labels: Sequence[str], values: Sequence[str], number: float) -> str:
+    pairs = zip(labels, values, strict=True)
     inside = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in pairs)
-    return f"{name}{{{inside}}} {_number(value)}" if inside else f"{name} {_number(value)}"
-
-
-def _number(value: float) -> str:
-    if value == float("inf"):
-        return "+Inf"
-    return str(int(value)) if value == int(value) else repr(float(value))
-
-
-class Metrics:
-    """The numbers of one server process.
-
-    Args:
-        gauges: The values to read.
-    """
-
-    def __init__(self, gauges: Gauges) -> None:
-        labels = ("route", "status", "key")
-        self.requests = Counter("agentkit_requests_total", "Requests answered.", *labels)
-        self.seconds = Histogram(
-            "agentkit_request_seconds", "Time to the end of the answer.", SECONDS, "route"
-        )
-        self.first_text = Histogram(
-            "agentkit_first_text_seconds", "Time to the first text of a stream.", SECONDS
-        )
-        self.runs = Counter("agentkit_runs_started_total", "Runs of the agent that began.")
-        self._ended = Counter("agentkit_runs_ended_total", "Runs by how they ended.", "outcome")
-        self._tokens = Counter("agentkit_tokens_total", "Tokens of the model.", "kind")
-        self._calls = Counter("agentkit_tool_calls_total", "Tool calls.", "tool", "status")
-        self._failures = Counter(
-            "agentkit_tool_failures_total", "Tool calls that failed, by label.", "tool", "label"
-        )
-        self._gauges = gauges
-
-    def text(self) -> str:
-        """All of it in Prometheus' text format."""
-        counted: tuple[Counter | Histogram, ...] = (self.requests, self.seconds, self.first_text)
-        counted += (self.runs, self._ended, self._tokens, self._calls, self._failures)
-        lines = [line for one in counted for line in one.lines()]
-        for name, (words, read) in self._gauges.items():
-            kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [*_head(name, words, kind), _sample(name, (), (), read())]
-        return "".join(f"{line}\n" for line in lines)
-
-    def observe(self, episode: Episode) -> None:
-        """Count what is in an episode."""
-        self._ended.add(episode.stop_reason)
-        usage = episode.usage
-        self._tokens.add("prompt", by=usage.prompt_tokens)
-        self._tokens.add("cached", by=usage.cached_tokens)
-        self._tokens.add("completion", by=usage.completion_tokens)
-        for result in episode.results:
-            failure = result.failure
-            # A name that a model made up is not a label: there is no end of such names.
-            known = failure is None or failure.kind != "unknown_tool"
-            tool = result.name if known else _NO_SUCH_TOOL
-            self._calls.add(tool, result.status)
-            if failure is not None:
-                self._failures.add(tool, failure.kind)
+    return f"{name}{{{inside}}} {number:.15g}" if inside else f"{name} {number:.15g}"
 
 
 def store_gauges(queue: EpisodeQueue, replica: Replica | None) -> Gauges:
     """The state of the layers between an agent and its store."""
     read: dict[str, tuple[str, Callable[[], float]]] = {
-        "agentkit_episodes_kept_total": (
-            "Episodes that the store has.",
-            lambda: queue.state.kept,
-        ),
+        "agentkit_episodes_kept_total": ("Episodes that the store has.", lambda: queue.state.kept),
         "agentkit_episodes_not_kept_total": (
             "Episodes that the store did not take at first, or never will.",
             lambda: queue.state.delayed + queue.state.refused,
@@ -185,18 +142,6 @@ def store_gauges(queue: EpisodeQueue, replica: Replica | None) -> Gauges:
             "agentkit_store_away": (
                 "1 while the store does not answer and the last library is served.",
                 lambda: replica.status.state == "away",
-            ),
-            "agentkit_library_behind": (
-                "1 while the store answers and its newest library cannot be taken up.",
-                lambda: replica.status.state == "behind",
-            ),
-            "agentkit_library_refreshes_total": (
-                "Library versions that were taken up.",
-                lambda: replica.status.refreshes,
-            ),
-            "agentkit_library_refresh_failures_total": (
-                "Looks at the store that failed.",
-                lambda: replica.status.failed_looks,
             ),
         }
     return read

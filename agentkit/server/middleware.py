@@ -367,8 +367,8 @@ class Front:
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
         route = exchange.path if exchange.path in self.routes else _OTHER
-        self.metrics.requests.add(route, str(exchange.status), exchange.key)
-        self.metrics.seconds.observe(seconds, route)
+        self.metrics.count("agentkit_requests_total", route, str(exchange.status), exchange.key)
+        self.metrics.time("agentkit_request_seconds", seconds, route)
         _LOG.info(
             "%s %s %d %.1f ms key=%s request=%s",
             exchange.method,

@@ -15,7 +15,7 @@ from typing import Any
 from agentkit.agent.types import RunResult
 from agentkit.messages import JsonObject, ToolCall, Usage
 from agentkit.server.chat_answer import call_id_on_the_wire, extension, finish_reason
-from agentkit.server.chat_request import Asked, Reader, parsed_object
+from agentkit.server.chat_request import Asked, Reader, not_honoured, parsed_object
 from agentkit.server.middleware import RequestError
 
 RESPONSE_PREFIX = "resp_"
@@ -24,61 +24,50 @@ RESPONSE_PREFIX = "resp_"
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _AS_IN_CHAT = ("model", "stream", "metadata", "user", "tools")
 _AS_IN_CHAT_WHEN_NOT_NONE = ("tool_choice", "session_id")
-_IGNORED = (
-    *("include", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "reasoning"),
-    *("prompt_cache_key", "safety_identifier", "service_tier", "temperature", "top_p"),
-    "truncation",
-)
-"""Fields that say how to generate; that is the agent's business."""
-
 _REFUSED = {
     "background": "answers are not made in the background; leave background out",
     "prompt": "the agent has its own prompt; leave prompt out",
+    "conversation": "conversations are named by session_id or previous_response_id; leave "
+    "conversation out",
 }
+_HONOURED = frozenset(
+    {"input", "instructions", "previous_response_id", "store", "text"}
+    | {*_AS_IN_CHAT, *_AS_IN_CHAT_WHEN_NOT_NONE, *_REFUSED}
+)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ResponsesReader:
-    """Reads requests of the Responses API.
+def read_response_request(reader: Reader, body: bytes, session: str | None) -> Asked:
+    """The request in ``body``, held to the same rules as a chat completion request.
 
-    Attributes:
-        reader: Holds the translated request to the rules of the server.
+    Raises:
+        RequestError: It cannot be answered as it is.
     """
-
-    reader: Reader
-
-    def read(self, body: bytes, session: str | None) -> Asked:
-        """The request in ``body``.
-
-        Raises:
-            RequestError: It cannot be answered as it is.
-        """
-        record = parsed_object(body)
-        for name, why in _REFUSED.items():
-            if record.get(name):
-                raise RequestError(message=why, param=name, code="unsupported_parameter")
-        follows = _followed(record.get("previous_response_id"))
-        chat: dict[str, Any] = {name: record.get(name) for name in _AS_IN_CHAT}
-        chat |= {n: record[n] for n in _AS_IN_CHAT_WHEN_NOT_NONE if record.get(n) is not None}
-        chat["messages"] = _messages(record)
-        chat["response_format"] = _format(record.get("text"))
-        asked = self.reader.read_record(chat, session or _conversation(record))
-        if follows and not asked.answers and len(asked.messages) > 1:
-            message = (
-                "the server keeps the conversation of previous_response_id: send the new user "
-                "message alone, or leave previous_response_id out"
-            )
-            raise RequestError(message=message, param="input", code="history_with_session")
-        is_kept = record.get("store") is not False
-        if follows and not is_kept:
-            message = (
-                "the conversation of previous_response_id is kept here, with this answer: leave "
-                "store out, or send the conversation whole without previous_response_id"
-            )
-            raise RequestError(message=message, param="store", code="unsupported_parameter")
-        begins = is_kept and len(asked.messages) == 1
-        ignored = tuple(name for name in _IGNORED if record.get(name) is not None)
-        return replace(asked, follows=follows, is_followable=begins, not_honoured=ignored)
+    record = parsed_object(body)
+    for name, why in _REFUSED.items():
+        if record.get(name):
+            raise RequestError(message=why, param=name, code="unsupported_parameter")
+    follows = _followed(record.get("previous_response_id"))
+    chat: dict[str, Any] = {name: record.get(name) for name in _AS_IN_CHAT}
+    chat |= {n: record[n] for n in _AS_IN_CHAT_WHEN_NOT_NONE if record.get(n) is not None}
+    chat["messages"] = _messages(record)
+    chat["response_format"] = _format(record.get("text"))
+    asked = reader.read_record(chat, session)
+    if follows and not asked.answers and len(asked.messages) > 1:
+        message = (
+            "the server keeps the conversation of previous_response_id: send the new user "
+            "message alone, or leave previous_response_id out"
+        )
+        raise RequestError(message=message, param="input", code="history_with_session")
+    is_kept = record.get("store") is not False
+    if follows and not is_kept:
+        message = (
+            "the conversation of previous_response_id is kept here, with this answer: leave "
+            "store out, or send the conversation whole without previous_response_id"
+        )
+        raise RequestError(message=message, param="store", code="unsupported_parameter")
+    begins = is_kept and len(asked.messages) == 1
+    ignored = not_honoured(record, _HONOURED)
+    return replace(asked, follows=follows, is_followable=begins, not_honoured=ignored)
 
 
 def _followed(name: object) -> str | None:
@@ -90,14 +79,6 @@ def _followed(name: object) -> str | None:
             param="previous_response_id",
         )
     return name.removeprefix(RESPONSE_PREFIX)
-
-
-def _conversation(record: JsonObject) -> str | None:
-    found = record.get("conversation")
-    name = found.get("id") if isinstance(found, Mapping) else found
-    if name is not None and not isinstance(name, str):
-        raise RequestError(message="conversation must be an id", param="conversation")
-    return name
 
 
 def _format(text: object) -> object:

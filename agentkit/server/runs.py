@@ -1,17 +1,21 @@
-"""Active runs and how they are cut short; whether the store answers."""
+"""Active runs and how they are cut short; whether the server is ready."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
+from agentkit.agent.agent import Agent
 from agentkit.agent.episode_queue import error_text
 from agentkit.errors import StoreUnavailableError
+from agentkit.library.replicas import replica_of
+from agentkit.library.store import append_all
 from agentkit.server.middleware import Receive
+from agentkit.tools.invocation import run_in_daemon_thread
 
 T = TypeVar("T")
 
@@ -122,38 +126,67 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-PROBE_SECONDS = 0.75
+_PROBE_SECONDS = 0.75
+_SLOW_SECONDS = 1.0
+"""An episode that has waited longer for its store says that the store is in trouble."""
+
+_LOG = logging.getLogger(__name__)
 _LOG_EVERY_SECONDS = 60.0
 
 
-class Probe:
-    """Polls something that may hang, one call at a time, and waits only briefly for an answer.
+class Readiness:
+    """Whether a server can take a request; its store, which may hang, is asked once at a time.
 
     Args:
-        ask: Asks; what it raises is the answer that all is not well.
-        seconds: How long to wait. What takes longer is waited for by the next ones who ask.
+        agent: Answers.
+        runs: Knows whether the server is about to stop.
     """
 
-    def __init__(
-        self, ask: Callable[[], Awaitable[object]], *, seconds: float = PROBE_SECONDS
-    ) -> None:
-        self._ask = ask
-        self._seconds = seconds
+    def __init__(self, agent: Agent, runs: Runs) -> None:
+        self._agent, self._runs = agent, runs
+        self._replica = replica_of(agent.store)
+        self._log = MinuteLog(_LOG)
         self._asking: asyncio.Future[Any] | None = None
 
-    async def error(self) -> Exception | None:
-        """Why it is not well; None when it is."""
+    async def state(self) -> Mapping[str, str]:
+        """``ok``, ``unavailable`` with the reason, or ``degraded`` with an old library."""
+        if reason := await self._why_not():
+            return {"status": "unavailable", "reason": reason}
+        status = None if self._replica is None else self._replica.status
+        if status is None or status.state == "current":
+            return {"status": "ok"}
+        return {"status": "degraded", "reason": status.summary}
+
+    async def _why_not(self) -> str:
+        if self._runs.is_draining:
+            return "stopping"
+        state = self._agent.queue.state
+        if state.failures or state.oldest_seconds > _SLOW_SECONDS:
+            return "store"
+        if self._agent.store is not None and (error := await self._store_error()) is not None:
+            self._log.error("not ready, the store does not answer", error)
+            return "store"
+        return ""
+
+    async def _store_error(self) -> Exception | None:
+        """Why the store is not well. What takes long is waited for by the next ones who ask."""
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self._ask())
+            self._asking = asyncio.ensure_future(run_in_daemon_thread(self._ask))
             # There may be no further request, and asyncio would complain of an unseen error.
             self._asking.add_done_callback(lambda future: future.cancelled() or future.exception())
         try:
-            await asyncio.wait_for(asyncio.shield(self._asking), self._seconds)
+            await asyncio.wait_for(asyncio.shield(self._asking), _PROBE_SECONDS)
         except TimeoutError:
-            return StoreUnavailableError(f"the store did not answer within {self._seconds:g} s")
+            return StoreUnavailableError(f"the store did not answer within {_PROBE_SECONDS:g} s")
         except Exception as error:  # noqa: BLE001 - whatever it is, all is not well
             return error
         return None
+
+    def _ask(self) -> None:
+        """See whether the store can be read, and written to: nothing is appended to it."""
+        if (store := self._agent.store) is not None:
+            store.get("")
+            append_all(store, ())
 
 
 class MinuteLog:

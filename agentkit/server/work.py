@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,6 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.delegation import PARENT_LABEL
 from agentkit.agent.session import continuation_id, conversation, new_episode_id
 from agentkit.agent.types import (
-    Approval,
     Decision,
     Request,
     ResumeOptions,
@@ -34,8 +33,8 @@ from agentkit.episodes.labels import (
 from agentkit.evolution.validation.texts import name_key
 from agentkit.library.store import EpisodeFilter, EpisodeStore, holds_episode
 from agentkit.media import Media, parts_of
-from agentkit.messages import Message, ToolCall, check_sent
-from agentkit.reading import read_json, read_once
+from agentkit.messages import Message, check_sent
+from agentkit.reading import read_json
 from agentkit.server.chat_answer import call_id_on_the_wire
 from agentkit.server.chat_request import Asked
 from agentkit.server.middleware import NO_RETRY, Exchange, RequestError
@@ -203,7 +202,7 @@ def followed(episode_id: str, store: EpisodeStore, key: str) -> str:
 
 
 async def continued_work(
-    chat_request: Asked, exchange: Exchange, store: EpisodeStore | None, *, takes_approvals: bool
+    chat_request: Asked, exchange: Exchange, store: EpisodeStore | None
 ) -> Work:
     """The run that goes on with the client's answers to its calls.
 
@@ -211,7 +210,6 @@ async def continued_work(
         chat_request: The request, which ends in tool messages.
         exchange: The request.
         store: Holds the waiting run.
-        takes_approvals: Whether this client may say that a call may run.
 
     Raises:
         RequestError: No run waits for these answers, or they are not what it waits for.
@@ -232,7 +230,7 @@ async def continued_work(
     work = await asyncio.to_thread(_going_on, waiting, chat_request, store)
     if await asyncio.to_thread(holds_episode, store, work.episode_id):
         raise already_answered()
-    return _with_answers(work, waiting, chat_request.answers, takes_approvals=takes_approvals)
+    return _with_answers(work, waiting, chat_request.answers)
 
 
 def already_answered() -> RequestError:
@@ -278,61 +276,37 @@ def _earlier_messages(
     return (*chat_request.history, *history[: len(history) - len(waiting.messages())])
 
 
-def _with_answers(
-    work: Work, waiting: Episode, answers: Mapping[str, str], *, takes_approvals: bool
-) -> Work:
+def _with_answers(work: Work, waiting: Episode, answers: Mapping[str, str]) -> Work:
+    """With a value for each call of the client's own; an approver decides on the others."""
     calls = {
-        call_id_on_the_wire(waiting.episode_id, one.call_id): (one, result)
-        for one, result in waiting_calls(waiting)
+        call_id_on_the_wire(waiting.episode_id, call.call_id): (call, asks_person(result))
+        for call, result in waiting_calls(waiting)
     }
-    if not takes_approvals:  # an approver decides on these, once the client has answered the rest
-        calls = {
-            wire_id: (call, result)
-            for wire_id, (call, result) in calls.items()
-            if wire_id in answers or not asks_person(result)
-        }
-    if calls.keys() != answers.keys():
-        missing = ", ".join(sorted(calls.keys() ^ answers.keys()))
+    for call, is_decided in (calls[wire_id] for wire_id in answers if wire_id in calls):
+        if is_decided:
+            raise RequestError(
+                status=403,
+                message=f"{call.name} waits for a person on the server's side; this server takes "
+                "no approvals from clients",
+                code="approval_not_accepted",
+                param="messages",
+            )
+    own = {wire_id: call for wire_id, (call, is_decided) in calls.items() if not is_decided}
+    if own.keys() != answers.keys():
+        missing = ", ".join(sorted(own.keys() ^ answers.keys()))
         message = f"each call needs one tool message, and no other; look at {missing[:200]}"
         raise RequestError(message=message, param="messages", code="unanswered_tool_call")
-    values: dict[str, object] = {}
-    approvals: dict[str, Decision] = {}
-    for wire_id, (call, result) in calls.items():
-        answer = answers[wire_id]
-        if asks_person(result):
-            decision = _value(answer, read_once)
-            approvals[call.call_id] = _approval(call, decision, takes_approvals=takes_approvals)
-        else:
-            values[call.call_id] = _value(answer)
-    return replace(work, values=values, approvals=approvals)
+    return replace(
+        work, values={call.call_id: _value(answers[wire_id]) for wire_id, call in own.items()}
+    )
 
 
-def _approval(call: ToolCall, decision: object, *, takes_approvals: bool) -> Approval:
-    if not takes_approvals:
-        message = (
-            f"{call.name} waits for a person on the server's side; this server takes no approvals "
-            "from clients"
-        )
-        code = "approval_not_accepted"
-        raise RequestError(status=403, message=message, code=code, param="messages")
-    said = decision if isinstance(decision, Mapping) else {}
-    approved, reason = said.get("approved"), said.get("reason", "")
-    is_known = said.keys() <= {"approved", "reason"}
-    if not (is_known and isinstance(approved, bool) and isinstance(reason, str)):
-        message = (
-            f"{call.name} waits for an approval; its tool message must be "
-            '{"approved": true} or {"approved": false, "reason": "..."}'
-        )
-        raise RequestError(message=message, param="messages", code="approval_expected")
-    return Approval(approved=approved, reason=reason)
-
-
-def _value(text: str, read: Callable[[str], Any] = read_json) -> object:
+def _value(text: str) -> object:
     """A tool message's content: an object or a list where it is JSON of one, else the text."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
-        value: object = read(text)
+        value: object = read_json(text)
         check_sent(value)
     except ValueError:
         return text

@@ -346,6 +346,19 @@ def written_out(text: str, form: Callable[[int], str] = "⟨U+{:04X}⟩".format)
     return _SUSPECT.sub(lambda m: form(ord(m[0])) if is_invisible(text, m.start()) else m[0], text)
 
 
+_GAP = re.compile(r"\s{9,}")
+
+
+def without_gaps(text: str) -> str:
+    """``written_out``, also runs of blanks and empty lines that push the rest out of sight.
+
+    Example:
+        >>> without_gaps("Pay 5 to Ann" + " " * 90 + ", 900 to Bob")
+        'Pay 5 to Ann ⟨90 blanks⟩ , 900 to Bob'
+    """
+    return written_out(_GAP.sub(lambda gap: f" ⟨{len(gap[0])} blanks⟩ ", text))
+
+
 def is_unseen(char: str) -> bool:
     """Whether nobody sees a character by itself: its category or Unicode's default says so."""
     return unicodedata.category(char) in _UNSEEN_CATEGORIES or bool(_UNSEEN.match(char))

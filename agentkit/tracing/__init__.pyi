@@ -1,15 +1,11 @@
 from .content import ContentPolicy as ContentPolicy
 from .spans import (
     chat_span as chat_span,
-    guardrail_span as guardrail_span,
     retrieval_span as retrieval_span,
     run_span as run_span,
-    tell_children as tell_children,
-    tell_stop as tell_stop,
     tool_span as tool_span,
 )
 from .tracing import (
     CONVENTIONS_VERSION as CONVENTIONS_VERSION,
-    ChildSpans as ChildSpans,
     Tracing as Tracing,
 )

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
@@ -24,12 +24,8 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import ModelRequest, ModelResponse
-from agentkit.retrieval.retriever import Hit, Retrieval
-from agentkit.tools.definition import ToolDefinition
 
-T = TypeVar("T")
 Redact: TypeAlias = Callable[[str], str]
-Render: TypeAlias = "Callable[[T, ContentPolicy], dict[str, Any]]"
 _DEEPEST = 32
 
 
@@ -44,7 +40,7 @@ class ContentPolicy:
 
     Attributes:
         max_chars: Longest text; a longer one ends in ``…``. An attribute has at most about 16 times
-            as much: the oldest messages, and the last of many tools, are left out of it.
+            as much: the oldest messages are left out of it.
         redact: Changes each text, keys of arguments included, before it is cut. What it raises
             drops all content of that span.
 
@@ -97,25 +93,17 @@ class ContentPolicy:
         """Most characters of one attribute, where parts can be left out."""
         return 16 * self.max_chars
 
-    def listed(self, items: Iterable[T], render: Render[T]) -> list[str]:
-        """Items as JSON texts; those that come last are left out when they would be too long."""
+    def newest(self, messages: Sequence[Message]) -> str:
+        """Messages as JSON text; the oldest are left out when they would be too long."""
         kept: list[str] = []
         left = self.longest
-        for item in items:
-            text = json.dumps(render(item, self), ensure_ascii=False)
+        for message in reversed(messages):
+            text = json.dumps(_message(message, self), ensure_ascii=False)
             left -= len(text)
             if left < 0 and kept:
                 break
             kept.append(text)
-        return kept
-
-    def first(self, items: Iterable[T], render: Render[T]) -> str:
-        """A list as JSON text; what comes last is left out when it would be too long."""
-        return f"[{', '.join(self.listed(items, render))}]"
-
-    def newest(self, items: Sequence[T], render: Render[T]) -> str:
-        """A list as JSON text; what comes first is left out when it would be too long."""
-        return f"[{', '.join(reversed(self.listed(reversed(items), render)))}]"
+        return f"[{', '.join(reversed(kept))}]"
 
 
 def of_run(
@@ -138,8 +126,6 @@ def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict
     """The messages a model read and wrote."""
     system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
     found = _recorded_messages(request.messages, system, policy)
-    if request.tools:
-        found["gen_ai.tool.definitions"] = policy.first(request.tools, _definition)
     if isinstance(value, ModelResponse):
         finish = "tool_call" if value.finish_reason == "tool_calls" else value.finish_reason
         found |= _answered(value.message, finish, policy)
@@ -150,9 +136,10 @@ def _recorded_messages(
     messages: Iterable[Message], system: Sequence[str], policy: ContentPolicy
 ) -> dict[str, str]:
     visible = [one for one in messages if not isinstance(one, SystemMessage)]
-    found = {"gen_ai.input.messages": policy.newest(visible, _message)}
+    found = {"gen_ai.input.messages": policy.newest(visible)}
     if system:
-        found["gen_ai.system_instructions"] = policy.first(system, _part)
+        told = [_part(text, policy) for text in system]
+        found["gen_ai.system_instructions"] = json.dumps(told, ensure_ascii=False)
     return found
 
 
@@ -162,42 +149,21 @@ def _answered(message: AssistantMessage, finish: str, policy: ContentPolicy) -> 
 
 
 def of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """The arguments of a call, and the result shown to the model.
-
-    Of a call inside a composite: what it gave, as a tuple of one, if anything.
-    """
+    """The arguments of a call, and the result shown to the model."""
     found = {"gen_ai.tool.call.arguments": policy.json(_arguments(call))}
     if isinstance(value, ToolResult):
         shown = value.value if value.status == "ok" else value.text
         found["gen_ai.tool.call.result"] = policy.json(shown)
-    elif isinstance(value, tuple):
-        found["gen_ai.tool.call.result"] = policy.json(value[0])
     return found
 
 
-def of_retrieval(query: str, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """The query of a search, and its hits."""
-    found = {"gen_ai.retrieval.query.text": policy.text(query)}
-    if isinstance(value, Retrieval):
-        found["gen_ai.retrieval.documents"] = policy.first(value.hits, _document)
-    return found
+def of_retrieval(query: str, _: object, policy: ContentPolicy) -> dict[str, str]:
+    """The query of a search."""
+    return {"gen_ai.retrieval.query.text": policy.text(query)}
 
 
 def _part(text: str, policy: ContentPolicy) -> dict[str, Any]:
     return {"type": "text", "content": policy.text(text)}
-
-
-def _document(hit: Hit, policy: ContentPolicy) -> dict[str, Any]:
-    return {"id": policy.text(hit.definition.name), "score": hit.score}
-
-
-def _definition(tool: ToolDefinition, policy: ContentPolicy) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": policy.text(tool.text),
-        "parameters": policy.data(tool.parameters_schema),
-    }
 
 
 def _message(message: Message, policy: ContentPolicy) -> dict[str, Any]:

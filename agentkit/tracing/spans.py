@@ -8,9 +8,8 @@ library does not have was written by the model, so it is not a name but text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TypeAlias
 
 from agentkit.diagnosis.labels import label_of_failure
 from agentkit.episodes import Episode
@@ -24,11 +23,7 @@ from agentkit.tools.tool import Tool
 from agentkit.tracing import content
 from agentkit.tracing.tracing import Fact, Span, Tracing, error_type
 
-if TYPE_CHECKING:
-    from agentkit.composites.guards import TracedCall
-
 Facts: TypeAlias = "dict[str, Fact]"
-GuardrailName = Literal["validation", "contract", "postcondition", "approval"]
 
 UNKNOWN_TOOL = "unknown_tool"
 """The name of every tool that is not in the library."""
@@ -53,13 +48,10 @@ def run_span(
     began_ns: int,
 ) -> Span:
     """One run of an agent; it is given the episode."""
-    about: Facts = {
+    facts: Facts = {
         "gen_ai.provider.name": provider_of(model),
         "gen_ai.request.model": model.name,
         "gen_ai.agent.name": agent,
-    }
-    facts: Facts = {
-        **about,
         "agentkit.episode.id": episode_id,
         "agentkit.library.version": library.version,
         "agentkit.library.size": len(library),
@@ -72,7 +64,6 @@ def run_span(
         facts,
         outcome=lambda value: _of_episode(value) if isinstance(value, Episode) else {},
         content=partial(content.of_run, request, history, instructions),
-        measured=about,
         began_ns=began_ns,
     )
 
@@ -87,13 +78,11 @@ def chat_span(
     streams: bool = False,
 ) -> Span:
     """One request to a model, with all its retries; it is given the response."""
-    about: Facts = {
-        "gen_ai.provider.name": provider_of(model),
-        "gen_ai.request.model": model.name,
-    }
     settings = request.settings
-    facts = about | _known(
+    facts = _known(
         {
+            "gen_ai.provider.name": provider_of(model),
+            "gen_ai.request.model": model.name,
             "gen_ai.conversation.id": conversation_id,
             "agentkit.refine.round": refinement or None,
             "gen_ai.request.stream": streams or None,
@@ -110,7 +99,6 @@ def chat_span(
         facts,
         outcome=lambda value: _of_response(value) if isinstance(value, ModelResponse) else {},
         content=partial(content.of_chat, request),
-        measured=about,
         is_remote=True,
     )
 
@@ -124,41 +112,7 @@ def tool_span(tracing: Tracing, call: ToolCall, tool: Tool | None, library: Libr
         _of_tool(call, tool, library),
         outcome=lambda value: _of_result(call, value) if isinstance(value, ToolResult) else {},
         content=partial(content.of_call, call),
-        measured={"gen_ai.provider.name": "agentkit", "gen_ai.tool.name": name},
     )
-
-
-def tell_children(
-    tracing: Tracing, parent: Span, call_id: str, library: Library, calls: Iterable[TracedCall]
-) -> None:
-    """Tell of the calls that a composite made, each below the one that made it.
-
-    They are written when the composite has ended, with their original times.
-
-    Args:
-        tracing: Receives them.
-        parent: The span of the composite's call.
-        call_id: Id of that call.
-        library: The pinned snapshot.
-        calls: The calls, in the order in which they ended.
-    """
-    spans: dict[tuple[int, ...], Span] = {}
-    for made in sorted(calls, key=lambda one: one.sequence):
-        place = ".".join(map(str, made.sequence))
-        call = ToolCall(call_id=f"{call_id}/{place}", name=made.name, arguments=made.arguments)
-        tool = library.get(made.name)
-        above = (made.sequence[:length] for length in range(len(made.sequence) - 1, 0, -1))
-        span = tracing.span(
-            "execute_tool",
-            UNKNOWN_TOOL if tool is None else tool.name,
-            {**_of_tool(call, tool, library), "agentkit.tool.level": made.depth},
-            content=partial(content.of_call, call),
-            began_ns=made.began_ns,
-            parent=next((spans[one] for one in above if one in spans), parent),
-        )
-        span.value = None if made.error is not None else (made.result,)
-        span.end(made.error, at_ns=made.ended_ns)
-        spans[made.sequence] = span
 
 
 def retrieval_span(tracing: Tracing, query: str, library: Library) -> Span:
@@ -170,25 +124,6 @@ def retrieval_span(tracing: Tracing, query: str, library: Library) -> Span:
         outcome=lambda value: _of_retrieval(value) if isinstance(value, Retrieval) else {},
         content=partial(content.of_retrieval, query),
     )
-
-
-def guardrail_span(tracing: Tracing, name: GuardrailName, tool: str) -> Span:
-    """One check of a call; it is given why the call may not go on, empty where it may."""
-    return tracing.span(
-        "run_guardrail",
-        name,
-        {"agentkit.guardrail.name": name, "gen_ai.tool.name": tool},
-        outcome=lambda cause: {
-            "agentkit.guardrail.allowed": not cause,
-            **({"agentkit.guardrail.cause": str(cause)} if cause else {}),
-        },
-    )
-
-
-def tell_stop(tracing: Tracing, name: GuardrailName, tool: str, cause: str) -> None:
-    """Tell that a check stopped a call; one that passes takes microseconds, and leaves none."""
-    with guardrail_span(tracing, name, tool) as span:
-        span.value = cause
 
 
 def provider_of(model: ChatModel) -> str:

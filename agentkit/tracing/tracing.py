@@ -1,4 +1,4 @@
-"""``Tracing``: spans and metrics through OpenTelemetry's API.
+"""``Tracing``: spans through OpenTelemetry's API.
 
 Only the API package is used (the extra ``otel``): which SDK, sampler and exporter there is, is the
 application's choice, and without an SDK every span is a no-op. Names and attributes are those of
@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias
 
 from agentkit._version import __version__
 from agentkit.errors import CompositeRunError, MissingExtraError, ModelStatusError, RunError
@@ -21,7 +21,6 @@ from agentkit.models.retries import RETRYING
 
 if TYPE_CHECKING:
     from opentelemetry import trace
-    from opentelemetry.metrics import MeterProvider
 
     from agentkit.models.retries import Attempt
     from agentkit.tracing.content import ContentPolicy
@@ -29,15 +28,10 @@ if TYPE_CHECKING:
 CONVENTIONS_VERSION: Final = "1.41.1"
 """The last release of OpenTelemetry's semantic conventions that holds those of GenAI."""
 
-ChildSpans = Literal["all", "errors", "off"]
-"""Which calls inside composites are traced: all, those of failed composites, or none."""
-
 Fact: TypeAlias = "str | bool | int | float | tuple[str, ...]"
 P = ParamSpec("P")
 
 _SCHEMA_URL = f"https://opentelemetry.io/schemas/{CONVENTIONS_VERSION}"
-_SECONDS_BUCKETS = tuple(0.01 * 2**power for power in range(14))
-_TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +41,8 @@ class Tracing:
 
     Args:
         tracer_provider: Creates the spans; None uses the global one.
-        meter_provider: Creates the histograms; None uses the global one.
         content: How texts, arguments and results are written into spans; None, the default, writes
             none of them, nor any message of an exception.
-        child_spans: Which calls inside composites get spans: ``all``, those of composite calls
-            that failed (``errors``), or none (``off``).
 
     Raises:
         MissingExtraError: ``opentelemetry-api`` is not installed.
@@ -73,12 +64,10 @@ class Tracing:
         self,
         *,
         tracer_provider: trace.TracerProvider | None = None,
-        meter_provider: MeterProvider | None = None,
         content: ContentPolicy | None = None,
-        child_spans: ChildSpans = "errors",
     ) -> None:
         try:
-            from opentelemetry import context, metrics, trace
+            from opentelemetry import context, trace
         except ImportError as error:
             raise MissingExtraError(
                 "Tracing",
@@ -86,24 +75,10 @@ class Tracing:
                 install='pip install "agentkit-evolve[otel]"',
             ) from error
         self.content = content
-        self.child_spans: ChildSpans = child_spans
         self.errors = 0
         self.context, self.api = context, trace
         self.tracer = trace.get_tracer(
             "agentkit", __version__, tracer_provider, schema_url=_SCHEMA_URL
-        )
-        meter = metrics.get_meter("agentkit", __version__, meter_provider, _SCHEMA_URL)
-        self._duration = meter.create_histogram(
-            "gen_ai.client.operation.duration",
-            unit="s",
-            description="GenAI operation duration.",
-            explicit_bucket_boundaries_advisory=_SECONDS_BUCKETS,
-        )
-        self._tokens = meter.create_histogram(
-            "gen_ai.client.token.usage",
-            unit="{token}",
-            description="Number of input and output tokens used.",
-            explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS,
         )
 
     def span(
@@ -114,10 +89,8 @@ class Tracing:
         *,
         outcome: Callable[[object], Mapping[str, Fact]] | None = None,
         content: Callable[[object, ContentPolicy], Mapping[str, str]] | None = None,
-        measured: Mapping[str, Fact] | None = None,
         is_remote: bool = False,
         began_ns: int | None = None,
-        parent: Span | None = None,
     ) -> Span:
         """Begin a span; ``agentkit.tracing.spans`` holds those of a run.
 
@@ -127,31 +100,14 @@ class Tracing:
             facts: What is known now.
             outcome: Tells more of the span's ``value`` when it ends.
             content: Tells what was said; asked only where a policy wants it.
-            measured: What to tell the measurements of histograms apart by; None measures nothing.
             is_remote: Whether another process does it.
             began_ns: When, in nanoseconds since 1970; None for now.
-            parent: What it is a part of; None for the span that is active.
         """
         span = Span(self, kind, {"gen_ai.operation.name": kind, **facts})
-        span.outcome, span.content, span.measured = outcome, content, measured
+        span.outcome, span.content = outcome, content
         name = f"{kind} {subject}" if subject else kind
-        span.begin(name, began_ns or time.time_ns(), is_remote, parent)
+        span.begin(name, began_ns or time.time_ns(), is_remote)
         return span
-
-    def measure(self, span: Span, seconds: float) -> None:
-        """Record what took how long; tokens are those of requests, a run's would count twice."""
-        if span.measured is None:
-            return
-        about = {"gen_ai.operation.name": span.kind, **span.measured}
-        for name in ("gen_ai.response.model", "error.type"):
-            if name in span.facts:
-                about[name] = span.facts[name]
-        self._duration.record(seconds, about)
-        if span.kind == "chat" and "gen_ai.usage.input_tokens" in span.facts:
-            about.pop("error.type", None)
-            for kind in ("input", "output"):
-                count: Any = span.facts[f"gen_ai.usage.{kind}_tokens"]
-                self._tokens.record(count, {**about, "gen_ai.token.type": kind})
 
     def failed(self, error: Exception) -> None:
         """Count and log what telling raised."""
@@ -188,7 +144,6 @@ class Span:
 
     outcome: Callable[[object], Mapping[str, Fact]] | None = None
     content: Callable[[object, ContentPolicy], Mapping[str, str]] | None = None
-    measured: Mapping[str, Fact] | None = None
     value: object = None
     first_text_ns: int | None = None
     _began_ns = 0
@@ -203,14 +158,12 @@ class Span:
         self.facts = facts
 
     @_safe
-    def begin(self, name: str, began_ns: int, is_remote: bool, parent: Span | None) -> None:  # noqa: FBT001
+    def begin(self, name: str, began_ns: int, is_remote: bool) -> None:  # noqa: FBT001
         """Start it; see ``Tracing.span``."""
-        self._began_ns = began_ns
-        api, above = self.tracing.api, None if parent is None else parent._span  # noqa: SLF001
+        self._began_ns, kinds = began_ns, self.tracing.api.SpanKind
         self._span = self.tracing.tracer.start_span(
             name,
-            context=None if above is None else api.set_span_in_context(above),
-            kind=api.SpanKind.CLIENT if is_remote else api.SpanKind.INTERNAL,
+            kind=kinds.CLIENT if is_remote else kinds.INTERNAL,
             attributes=self.facts,
             start_time=began_ns,
         )
@@ -238,7 +191,9 @@ class Span:
         if self._retrying is not None:
             RETRYING.reset(self._retrying)
         self._deactivate()
-        self.end(error)
+        self._record_outcome(error)
+        self._write(error)
+        self._finish()
 
     @_safe
     def _activate(self) -> None:
@@ -258,13 +213,6 @@ class Span:
         if self._span is not None:
             about = {"error.type": error_type(error), "agentkit.retry.delay_seconds": delay_seconds}
             self._span.add_event("agentkit.retry", about)
-
-    def end(self, error: BaseException | None = None, *, at_ns: int | None = None) -> None:
-        """End it; called on leaving the block, or for spans written afterwards."""
-        ended = at_ns or time.time_ns()
-        self._record_outcome(error)
-        self._write(error)
-        self._finish(ended)
 
     @_safe
     def _record_outcome(self, error: BaseException | None) -> None:
@@ -293,10 +241,9 @@ class Span:
             span.add_event("exception", {"exception.type": name, "exception.message": text})
 
     @_safe
-    def _finish(self, ended_ns: int) -> None:
+    def _finish(self) -> None:
         if self._span is not None:
-            self._span.end(end_time=ended_ns)
-        self.tracing.measure(self, max(ended_ns - self._began_ns, 0) / 1e9)
+            self._span.end()
 
 
 def error_type(error: BaseException) -> str:

@@ -125,6 +125,15 @@ def test_what_is_piped_in_approves_nothing(invoke, tools_file, script):
     assert result.stdout == "I may not.\nYes to what?\n"
 
 
+def test_an_approval_at_the_terminal_shows_the_whole_call(invoke, tools_file, script, monkeypatch):
+    """No run of blanks pushes a part of it out of sight."""
+    monkeypatch.setattr("agentkit.cli.run.is_interactive", lambda: True)
+    script(["wipe", {"path": "x" + " " * 900 + "/etc"}], "Done.")
+    words = ("run", "Delete x", "--tools", "desk.py:wipe", "--model", "script:a")
+    result = invoke(*words, typed="n\n")
+    assert 'Run wipe(path="x ⟨900 blanks⟩ /etc")? [y/N]' in result.stderr
+
+
 def test_runs_of_a_session_are_one_conversation(invoke, as_json, script):
     """The second question is asked with the first answer before it."""
     script("Hello Ann.")

@@ -372,7 +372,6 @@ def serve_command(options, store_url: str, port: int) -> list[str]:
         *(
             "--keys-from",
             "SOAK_KEYS",
-            "--open-metrics",
             "--drain",
             "5",
             "--timeout",

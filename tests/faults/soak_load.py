@@ -270,7 +270,7 @@ def asked(url: str, path: str) -> tuple[int, str]:
     """The status and the body; 0 where nobody answers."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={"authorization": f"Bearer {KEY}"})
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     except (OSError, http.client.HTTPException) as error:

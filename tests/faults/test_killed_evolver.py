@@ -184,3 +184,13 @@ def test_one_store_has_one_lock_however_it_is_named(tmp_path, url):
     real, link = (evolving(url.format(tmp_path / name)) for name in ("real", "link"))
     with real, pytest.raises(StoreError, match=f"process {os.getpid()} on"), link:
         pass
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda at: os.link(at.with_name("own"), at)])
+def test_a_lock_that_leads_elsewhere_is_refused(tmp_path, put):
+    """What is no plain file of ours in the lock's place is refused in words, and left as it was."""
+    (tmp_path / "own").write_text("mine")
+    put(tmp_path / "library.db.evolving")
+    with pytest.raises(StoreError, match=r"library\.db\.evolving.* cannot be used"):
+        evolving(f"sqlite:///{tmp_path}/library.db").__enter__()
+    assert (tmp_path / "own").read_text() == "mine"

@@ -8,10 +8,6 @@ from dataclasses import replace
 
 import httpx
 import pytest
-from opentelemetry import propagate
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agentkit import Agent, Episode, Library, Rewrite, RunContext, Tool, guardrail, tool
 from agentkit.agent import pending_approvals
@@ -25,7 +21,6 @@ from agentkit.messages import ToolCall
 from agentkit.server import Keys, create_app
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
-from agentkit.tracing import Tracing
 
 URL = "/v1/chat/completions"
 A, B = "sk-0123456789abcdef", "sk-fedcba9876543210"
@@ -85,41 +80,6 @@ async def test_sessions_need_a_store(make_app, talk, body):
         without = await client.post(URL, json=body("Hi"))
     assert answer.json()["error"]["code"] == "no_sessions"
     assert without.status_code == 200
-
-
-@pytest.fixture
-def spans():
-    """Where spans are exported to."""
-    return InMemorySpanExporter()
-
-
-@pytest.fixture
-def provider(spans):
-    """Makes them."""
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(spans))
-    return provider
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_run_hangs_below_its_client(make_app, talk, body, store, spans, provider, stream):
-    """The client's span is the parent of the run's, and the episode has the id of its trace."""
-    app = make_app(agent={"tracing": Tracing(tracer_provider=provider)})
-    headers = {}
-    with provider.get_tracer("client").start_as_current_span("client") as client_span:
-        propagate.inject(headers)
-    async with talk(app) as client:
-        await client.post(URL, json=body("Hi", stream=stream), headers=headers)
-        await client.post(URL, json=body("Hi", stream=stream))
-        await client.post(URL, json=body("Hi"), headers={"traceparent": "00-nonsense-01"})
-    mine = client_span.get_span_context()
-    runs = [span for span in spans.get_finished_spans() if span.name.startswith("invoke_agent")]
-    parents = [run.parent.span_id if run.parent else None for run in runs]
-    assert parents == [mine.span_id, None, None]
-    assert [span.context.trace_id == mine.trace_id for span in runs] == [True, False, False]
-    kept = {episode.metadata["trace_id"] for episode in store.select()}
-    assert f"{mine.trace_id:032x}" in kept
-    assert len(kept) == 3
 
 
 ASK = {"role": "user", "content": 'call desk.ask {"what": "price"}'}
@@ -201,19 +161,19 @@ async def test_a_chain_of_waiting_runs_keeps_its_words(make_app, talk, store):
 
 async def test_nothing_runs_twice(make_app, talk, store):
     """A second answer to the same call is refused, also while the first is under way."""
-    async with talk(make_app(client_approval=True)) as client:
-        message = await waiting(client, WIPE)
-        answer = chat(WIPE, message, result(message, '{"approved": true}'))
+    async with talk(make_app()) as client:
+        message = await waiting(client, ASK)
+        answer = chat(ASK, message, result(message, "3 euros"))
         answers = await asyncio.gather(*(client.post(URL, json=answer) for _ in range(4)))
         late = await client.post(URL, json=answer)
     assert sorted(a.status_code for a in answers) == [200, 409, 409, 409]
     assert late.status_code == 409
     assert late.headers["x-should-retry"] == "false"
     ran = [r for e in store.select() for r in e.results if r.status == "ok"]
-    assert [r.value for r in ran] == ["notes.txt is gone"]
+    assert [r.value for r in ran] == ["3 euros"]
 
 
-async def test_clients_do_not_approve_unless_they_may(make_app, talk, store):
+async def test_clients_approve_nothing(make_app, talk, store):
     """A destructive call waits for a person at the server; the client's word does not count."""
     async with talk(make_app()) as client:
         message = await waiting(client, WIPE)
@@ -223,21 +183,6 @@ async def test_clients_do_not_approve_unless_they_may(make_app, talk, store):
     assert answer.status_code == 403
     assert answer.json()["error"]["code"] == "approval_not_accepted"
     assert len(list(store.select())) == 1
-
-
-async def test_a_client_that_may_can_refuse(make_app, talk, store):
-    """The model reads the reason; anything but a decision is asked for again."""
-    async with talk(make_app(client_approval=True)) as client:
-        message = await waiting(client, WIPE)
-        unclear = await client.post(URL, json=chat(WIPE, message, result(message, "yes")))
-        for both in ('{"approved": false, "approved": true}', '{"approved": true, "denied": true}'):
-            twice = await client.post(URL, json=chat(WIPE, message, result(message, both)))
-            assert twice.json()["error"]["code"] == "approval_expected"
-        no = '{"approved": false, "reason": "Keep it."}'
-        answer = await client.post(URL, json=chat(WIPE, message, result(message, no)))
-    assert unclear.json()["error"]["code"] == "approval_expected"
-    assert "Keep it." in answer.json()["choices"][0]["message"]["content"]
-    assert next(store.select()).results[0].status == "denied"
 
 
 async def test_calls_of_another_key_can_not_be_answered(make_app, talk, keys):
@@ -252,12 +197,12 @@ async def test_calls_of_another_key_can_not_be_answered(make_app, talk, keys):
 
 async def test_calls_of_an_imported_run_can_not_be_answered(make_app, talk, store):
     """Whoever wrote a file of episodes lets no client go on with its calls."""
-    async with talk(make_app(client_approval=True)) as client:
-        message = await waiting(client, WIPE)
+    async with talk(make_app()) as client:
+        message = await waiting(client, ASK)
         forged = replace(next(store.select()), episode_id="forged")
         store.append(as_imported(forged, "theirs.jsonl"))
         _, _, call_id = message["tool_calls"][0]["id"].partition(".")
-        said = {"role": "tool", "tool_call_id": f"forged.{call_id}", "content": '{"approved":true}'}
+        said = {"role": "tool", "tool_call_id": f"forged.{call_id}", "content": "3"}
         answer = await client.post(URL, json=chat(said))
     assert answer.json()["error"]["code"] == "unknown_tool_call"
 
@@ -279,7 +224,7 @@ async def test_no_client_answers_a_run_below_its_own(talk, store, keys, hands_ov
     arguments = {} if hands_over else {"request": "?"}
     script = [[ToolCall(call_id="1", name="go", arguments=arguments)], "It waits."]
     outer = Agent(ScriptedModel(script), tools=[asked], store=store, guardrails=[hide])
-    app = create_app(outer, keys=keys, client_approval=True)
+    app = create_app(outer, keys=keys)
     async with talk(app, key=SHOP) as shop:
         first = await shop.post(URL, json=chat({"role": "user", "content": "Go"}))
         (below,) = (one for one in store.select() if one.stop_reason == "deferred")
@@ -315,7 +260,7 @@ PROGRAM = """call run_program {"program": "return wipe(path='notes.txt')"}"""
 
 
 async def test_calls_inside_a_program_are_decided_by_themselves(make_app, talk, body, store, keys):
-    """In code mode a desk, or a client that may, sees the call that waits, and the program goes on."""
+    """In code mode a desk sees the call that waits, and the program goes on."""
     code = {"code_mode": True}
     app = make_app(agent=code, keys=keys, approvers=["desk"])
     async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
@@ -324,14 +269,6 @@ async def test_calls_inside_a_program_are_decided_by_themselves(make_app, talk, 
         decided = await desk.post(f"{APPROVALS}/{waiting_run['id']}", json={"approved": True})
     assert [one["name"] for one in waiting_run["calls"]] == ["wipe"]
     assert decided.json()["content"] == "It gave: notes.txt is gone"
-    async with talk(make_app(agent=code, client_approval=True)) as client:
-        message = await waiting(client, {"role": "user", "content": PROGRAM})
-        yes = result(message, '{"approved": true}')
-        answer = await client.post(
-            URL, json=chat({"role": "user", "content": PROGRAM}, message, yes)
-        )
-    assert message["tool_calls"][0]["function"]["name"] == "wipe"
-    assert answer.json()["choices"][0]["message"]["content"] == "It gave: notes.txt is gone"
 
 
 @pytest.fixture
@@ -385,11 +322,6 @@ async def test_a_turn_of_client_and_desk_is_ended_by_both(make_app, talk, store,
     assert partly.status_code == 200
     assert (waits["request"], [one["name"] for one in waits["calls"]]) == ("Wipe a", ["wipe"])
     assert (decided.status_code, decided.json()["content"]) == (200, "Done.")
-    async with talk(make_app(ScriptedModel([both]), client_approval=True)) as client:
-        message = await waiting(client, question)
-        told["tool_call_id"] = message["tool_calls"][1]["id"]
-        left_out = await client.post(CHAT, json=chat(question, message, told))
-    assert left_out.json()["error"]["code"] == "unanswered_tool_call"  # it may decide itself
 
 
 async def test_a_decision_is_carried_out_though_its_approver_is_gone(served, store, keys, no_tls):
@@ -477,10 +409,6 @@ async def test_only_who_may_decides(app, make_app, keys, talk, body):
         refused = await shop.post(url, json={"approved": True})
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_approval")
         assert (await desk.post(f"{APPROVALS}/none", json={"approved": True})).status_code == 404
-    own = make_app(keys=keys, client_approval=True)
-    async with talk(own, key=SHOP) as shop, talk(own, key=DESK) as desk:
-        assert (await desk.post(url, json={"approved": True})).status_code == 404
-        assert (await shop.post(url, json={"approved": True})).status_code == 200
     async with talk(make_app(keys=keys), key=DESK) as desk:
         assert (await desk.get(APPROVALS)).status_code == 404
     with pytest.raises(UsageError, match="there is no key 'boss'"):
@@ -489,7 +417,12 @@ async def test_only_who_may_decides(app, make_app, keys, talk, body):
 
 @pytest.mark.parametrize(
     "said",
-    [{}, {"approved": "yes"}, {"approved": True, "calls": {"none": True}}, {"approve": True}],
+    [
+        {},
+        {"approved": "yes"},
+        {"approved": True, "calls": {"none": True}},
+        {"approved": True, "denied": True},
+    ],
 )
 async def test_what_is_no_decision_is_refused(app, talk, body, store, said):
     """Nothing runs, and the run still waits."""

@@ -14,7 +14,7 @@ from agentkit.errors import UsageError
 from agentkit.models.base import TextDelta
 from agentkit.server import Keys, ServerLimits
 from agentkit.server.limits import RateLimiter
-from agentkit.server.metrics import Counter, Histogram
+from agentkit.server.metrics import Metrics
 from agentkit.testing import FunctionModel
 
 URL = "/v1/chat/completions"
@@ -424,16 +424,12 @@ async def test_what_happened_is_counted(make_app, talk, body, keys, store):
 
 def test_labels_are_escaped_and_bounds_belong_below():
     """Quotes, backslashes and line breaks of a value do not end it; buckets are less-or-equal."""
-    counter = Counter("c_total", "Words.", "name")
-    counter.add('a"b\\c\nd')
-    assert list(counter.lines())[2] == r'c_total{name="a\"b\\c\nd"} 1'
-    histogram = Histogram("h_seconds", "Time.", (1, 2))
-    for seconds in (0.5, 1, 1.5, 2, 99):
-        histogram.observe(seconds)
-    assert list(histogram.lines())[2:] == [
-        'h_seconds_bucket{le="1"} 2',
-        'h_seconds_bucket{le="2"} 4',
-        'h_seconds_bucket{le="+Inf"} 5',
-        "h_seconds_sum 104",
-        "h_seconds_count 5",
-    ]
+    metrics = Metrics({})
+    metrics.count("agentkit_runs_ended_total", 'a"b\\c\nd')
+    for seconds in (0.5, 1, 1.5, 2, 999):
+        metrics.time("agentkit_first_text_seconds", seconds)
+    lines = metrics.text().splitlines()
+    assert r'agentkit_runs_ended_total{outcome="a\"b\\c\nd"} 1' in lines
+    named = [line.partition("first_text_seconds")[2] for line in lines]
+    expected = ['_bucket{le="0.25"} 0', '_bucket{le="1"} 2', '_bucket{le="+Inf"} 5']
+    assert {*expected, "_sum 1004", "_count 5"} <= {*named}

@@ -143,8 +143,7 @@ async def test_a_whole_conversation_of_items_is_taken(client, make_app, served, 
         ({"text": {"format": {"type": "json_object"}}}, "response_format"),
         ({"previous_response_id": "chatcmpl-1"}, "previous_response_id"),
         ({"previous_response_id": "resp_1", "store": False}, "store"),
-        ({"conversation": 3}, "conversation"),
-        ({"input": "Hi", "conversation": "with spaces"}, "session_id"),
+        ({"conversation": "conv_1"}, "conversation"),
     ],
 )
 async def test_what_cannot_be_answered_is_refused(client, make_app, served, store, options, param):

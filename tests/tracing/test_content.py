@@ -9,9 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from hypothesis import given, strategies as st
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
@@ -21,7 +19,6 @@ from support.server_steps import ErrorStatus, Reply
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
-from agentkit.agent.types import Approval
 from agentkit.errors import ModelConnectionError, ModelRetry, ModelStatusError, RunError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse
@@ -96,9 +93,9 @@ def _numbered(number: int):
     return tool(work)
 
 
-def test_nothing_that_was_said_leaves_by_default(telemetry, composites, caplog) -> None:
-    """No text, argument, result, instruction, or message of an error is in spans or metrics."""
-    agent = chatty(telemetry.tracing(child_spans="all"))
+def test_nothing_that_was_said_leaves_by_default(telemetry, caplog) -> None:
+    """No text, argument, result, instruction, or message of an error is in spans."""
+    agent = chatty(telemetry.tracing())
     agent.run_sync(f"Keep {SECRET}, and forget {SECRET}.")
     broken = ModelStatusError(f"bad {SECRET}", status=400, body=SECRET, retry_after=None)
     with pytest.raises(RunError):
@@ -120,7 +117,7 @@ def test_pictures_are_named_and_not_recorded(telemetry) -> None:
 
 
 def test_content_has_the_shape_of_the_conventions(telemetry) -> None:
-    """Messages are roles with parts; instructions and offered tools stand beside them."""
+    """Messages are roles with parts; instructions stand beside them."""
     agent = chatty(telemetry.tracing(content=ContentPolicy()), [CALLS[0]], ANSWER)
     agent.run_sync("Keep it.")
     chats = [span for span in telemetry.spans if span.name == "chat scripted"]
@@ -139,10 +136,6 @@ def test_content_has_the_shape_of_the_conventions(telemetry) -> None:
     assert json.loads(chats[0].attributes["gen_ai.system_instructions"]) == [
         {"type": "text", "content": f"Never tell {SECRET}."}
     ]
-    offered = json.loads(chats[0].attributes["gen_ai.tool.definitions"])
-    kept = next(one for one in offered if one["name"] == "remember")
-    assert kept["type"] == "function"
-    assert kept["parameters"]["required"] == ["note"]
 
 
 def test_calls_have_their_arguments_and_results(telemetry) -> None:
@@ -168,7 +161,7 @@ def test_an_error_has_its_message_with_content(telemetry) -> None:
 def test_redaction_sees_every_text_before_it_is_cut(telemetry) -> None:
     """What ``redact`` takes out is in none of the attributes, also not in part."""
     policy = ContentPolicy(max_chars=20, redact=lambda text: text.replace(SECRET, "[gone]"))
-    agent = chatty(telemetry.tracing(content=policy, child_spans="all"))
+    agent = chatty(telemetry.tracing(content=policy))
     agent.run_sync(f"Keep {SECRET}.")
     assert SECRET not in telemetry.everything()
     assert SECRET[:8] not in telemetry.everything()
@@ -187,23 +180,6 @@ def test_a_redaction_that_fails_lets_nothing_out(telemetry, caplog) -> None:
     assert SECRET not in caplog.text
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(), key=st.text())
-def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) -> None:
-    """Requests, arguments, results, answers and made-up names of tools stay here."""
-    telemetry = new_telemetry()
-    said = f"§{text}§"
-    asks = [
-        ToolCall(call_id="c1", name="remember", arguments={"note": said}),
-        ToolCall(call_id="c2", name="remember", arguments={"note": said, f"§{key}": said}),
-        ToolCall(call_id="c3", name=said, arguments={}),
-    ]
-    model = ScriptedModel([asks, said])
-    Agent(model, tools=[remember], instructions=said, tracing=telemetry.tracing()).run_sync(said)
-    assert "§" not in telemetry.everything()
-    assert "\\u00a7" not in telemetry.everything()
-
-
 @given(secret=st.text(min_size=3, alphabet=st.characters(exclude_categories=["C"])))
 def test_no_secret_survives_redaction(secret: str) -> None:
     """Wherever it stands in a value, also as a key."""
@@ -214,23 +190,20 @@ def test_no_secret_survives_redaction(secret: str) -> None:
 
 
 def test_runs_that_are_not_sampled_cost_no_content() -> None:
-    """Nothing is redacted for a span that nobody keeps; what is counted is counted all the same."""
+    """Nothing is redacted for a span that nobody keeps."""
     seen: list[str] = []
 
     def noting(text: str) -> str:
         seen.append(text)
         return text
 
-    reader = InMemoryMetricReader()
     tracer = Tracing(
         tracer_provider=TracerProvider(sampler=ALWAYS_OFF),
-        meter_provider=MeterProvider(metric_readers=[reader]),
         content=ContentPolicy(redact=noting),
     )
     agent = chatty(tracer, [CALLS[0]], ANSWER)
     assert agent.run_sync("Keep it.").output == f"Kept {SECRET}."
     assert (seen, agent.tracing.errors) == ([], 0)
-    assert "gen_ai.client.operation.duration" in reader.get_metrics_data().to_json()
 
 
 @tool
@@ -306,33 +279,6 @@ def test_a_failed_call_has_kind_error_and_label(telemetry, asked, kind, error, l
     assert span.attributes.get("agentkit.failure.label") == label
 
 
-def test_a_check_that_stops_a_call_has_a_span(telemetry) -> None:
-    """Arguments that break the schema are stopped by a guardrail below the call."""
-    run(telemetry, failing_call("divide", a="x", b=1))
-    assert telemetry.tree()[2:4] == ["  execute_tool divide", "    run_guardrail validation"]
-    about = telemetry.named("run_guardrail validation").attributes
-    assert dict(about) == {
-        "gen_ai.operation.name": "run_guardrail",
-        "gen_ai.tool.name": "divide",
-        "agentkit.guardrail.name": "validation",
-        "agentkit.guardrail.allowed": False,
-        "agentkit.guardrail.cause": "invalid_arguments",
-    }
-
-
-@pytest.mark.parametrize(
-    ("decision", "allowed", "cause"),
-    [(True, True, None), (Approval(approved=False, reason="not today"), False, "denied")],
-)
-def test_every_question_to_a_person_has_a_span(telemetry, decision, allowed, cause) -> None:
-    """Approval takes as long as the person does; the reason is content."""
-    run(telemetry, failing_call("delete", name="x"), approve=lambda *_: decision)
-    about = telemetry.named("run_guardrail approval").attributes
-    assert about["agentkit.guardrail.allowed"] is allowed
-    assert about.get("agentkit.guardrail.cause") == cause
-    assert "not today" not in telemetry.everything()
-
-
 def test_a_deferred_call_is_no_error(telemetry) -> None:
     """It waits; the run that resumes it names the one that waited, and has ids of its own."""
     agent = Agent(
@@ -351,7 +297,6 @@ def test_a_deferred_call_is_no_error(telemetry) -> None:
     assert telemetry.tree() == [
         "invoke_agent agent",
         "  execute_tool delete",
-        "    run_guardrail approval",
         "  chat scripted",
     ]
     about = telemetry.named("invoke_agent agent").attributes
@@ -395,14 +340,14 @@ class Bad(SpanProcessor):
 
 
 @pytest.mark.parametrize("where", [["start"], ["end"], ["start", "end"]])
-async def test_an_exporter_that_raises_breaks_no_run(telemetry, composites, where, caplog) -> None:
+async def test_an_exporter_that_raises_breaks_no_run(telemetry, where, caplog) -> None:
     """Runs are answered, streamed or not; errors are counted, and logged without a flood."""
     telemetry.provider.add_span_processor(Bad(*where))
-    asked = failing_call("both", x=2)
+    asked = failing_call("divide", a=1, b=2)
     agent = Agent(
         ScriptedModel([[asked], "Done.", [asked], "Done."]),
-        library=composites,
-        tracing=telemetry.tracing(child_spans="all"),
+        tools=[divide],
+        tracing=telemetry.tracing(),
     )
     assert (await agent.run("Go.")).episode.results[0].status == "ok"
     async for _ in agent.stream("Go."):
@@ -441,23 +386,3 @@ print([name for name in sys.modules if name.startswith("opentelemetry")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_a_postcondition_that_breaks_is_told(telemetry) -> None:
-    """It stands below the call, beside what the tool did."""
-
-    @tool(post=["result > 0"])
-    def shrink(x: int) -> int:
-        """Make smaller."""
-        return x - 10
-
-    model = ScriptedModel([[failing_call("shrink", x=3)], "Done."])
-    agent = Agent(
-        model,
-        tools=[shrink],
-        tool_policy=ToolPolicy(contracts="always"),
-        tracing=telemetry.tracing(),
-    )
-    agent.run_sync("Go.")
-    about = telemetry.named("run_guardrail postcondition").attributes
-    assert about["agentkit.guardrail.allowed"] is False

@@ -32,8 +32,10 @@ from agentkit.evolution.validation.lexical_checks import (
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
     LONGEST_SCANNED,
+    LOOKALIKES,
     Edit,
     TextKind,
+    folded,
     mapping,
     patterns,
 )
@@ -117,6 +119,7 @@ _KINDS: Mapping[str, TextKind] = {
     "text": "condition",
     "complexity": "condition",
 }
+_AS_LETTERS = str.maketrans("01i|", "olll")  # of names that are folded
 _BLANK = ToolDefinition(name="blank")
 _NO_LIBRARY = Library()
 
@@ -155,7 +158,8 @@ def suspicions(
     """
     if unread := tuple(rules_readable(definition)):
         return unread
-    reserved = (failed("reserved_name", field="name"),) if definition.name in RUNTIME_TOOLS else ()
+    is_reserved = _look_of(definition.name) in map(_look_of, RUNTIME_TOOLS)
+    reserved = (failed("reserved_name", field="name"),) if is_reserved else ()
     schema = _strings(definition.known_signature.parameters, "schema")
     change = _Said(
         base=_BLANK,
@@ -168,6 +172,12 @@ def suspicions(
     for one in (one for check in tuple(checks) for one in check(change)):
         found.setdefault((one.code, one.field), one)
     return (*reserved, *found.values())
+
+
+def _look_of(name: str) -> str:
+    """A name without case, separators and disguises: ``Run.Program`` looks like ``run_program``."""
+    plain = folded(folded(name[:1_000]).translate(LOOKALIKES)).translate(_AS_LETTERS)
+    return re.sub(r"[\W_]+", "", plain)
 
 
 def _is_name(field: str) -> bool:

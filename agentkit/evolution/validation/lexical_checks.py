@@ -201,6 +201,13 @@ def _composed(text: str) -> Iterator[str]:
     yield text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def _as_typed_in_a_browser(text: str) -> Iterator[str]:
+    """A text, and what a browser makes of it: full-width letters, dots and strokes are plain."""
+    yield text
+    if not text.isascii() and (plain := unicodedata.normalize("NFKC", text)) != text:
+        yield plain
+
+
 _KEY_DIGITS = 32
 _LEAST_WORDS = re.compile(rb"[A-Za-z]{3,}[ ,.!:_-][A-Za-z]{2,}|[A-Za-z]{8,}")
 _ALL_HEX = re.compile(r"[0-9a-f]+$|[0-9A-F]+$")
@@ -353,7 +360,9 @@ def _is_directive(hit: Hit) -> bool:
 NO_CONFUSABLES = PatternCheck(code="confusable_characters", counts=_is_disguise, readings=_composed)
 NO_MARKUP = PatternCheck(code="markup")
 NO_CHAT_MARKERS = PatternCheck(code="chat_markers")
-NO_ADDRESSES = PatternCheck(code="web_address", counts=_is_foreign_address)
+NO_ADDRESSES = PatternCheck(
+    code="web_address", counts=_is_foreign_address, readings=_as_typed_in_a_browser
+)
 NO_ENCODED_TEXT = PatternCheck(code="encoded_text", counts=_is_encoded)
 NO_SECRETS = PatternCheck(code="secret", counts=_is_secret, further={"key": KEY_FORMATS})
 NO_PRIVATE_DATA = PatternCheck(code="private_data", counts=_is_private)

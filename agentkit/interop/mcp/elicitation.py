@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
 from agentkit.tools.error_messages import problems_of
 from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.patterns import without_gaps
 from agentkit.tools.schema_validator import UncheckableError, schema_errors
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Elicitation:
 
     Attributes:
         server: Our name for the server.
-        message: What it asks.
+        message: What it asks, with invisible characters and long runs of blanks written out.
         schema: The fields that it wants, as a JSON Schema of one flat object; empty with a ``url``.
         url: A page that the user is to visit; None for a form.
     """
@@ -89,7 +90,7 @@ class ElicitationHandler:
     async def _result(self, asked: Elicitation) -> dict[str, Any]:
         if why := self._unasked(asked):
             return self._declined(why)
-        answer = await self._answer(asked)
+        answer = await self._answer(replace(asked, message=without_gaps(asked.message)))
         if answer is None:
             return {"action": "cancel"}
         approves = answer.approved if isinstance(answer, Approval) else answer

@@ -35,7 +35,7 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import RunFacts
-from agentkit.tools.patterns import written_out
+from agentkit.tools.patterns import without_gaps
 from agentkit.tools.sources.json_records import RESULT_FIELD, describes_object, tool_record
 from agentkit.tools.tool import Tool
 
@@ -50,6 +50,7 @@ NOBODY = (
     "Nothing was run."
 )
 _DECLINED = "The person at the client did not approve it."
+_SAME_YES: tuple[dict[str, Any], ...] = ({}, {"approve": True}, {"approved": True})
 _LONGEST_QUESTION = 2_000
 UNSHOWN = (
     "It needs the approval of a person, who can be shown 2,000 characters of the arguments, and "
@@ -268,9 +269,11 @@ async def ask_client(
     if not can_ask(context):
         return Approval(approved=False, reason=NOBODY)
     values = dict(arguments)
-    shown = written_out(json.dumps(values, ensure_ascii=False, indent=1))
-    if len(shown) > _LONGEST_QUESTION:  # nobody agrees to what nobody sees
-        return Approval(approved=False, reason=UNSHOWN.format(long=len(shown)))
+    text = json.dumps(values, ensure_ascii=False, indent=1)
+    shown = without_gaps(text)
+    long = max(len(text), len(shown))
+    if long > _LONGEST_QUESTION:  # nobody agrees to what nobody sees
+        return Approval(approved=False, reason=UNSHOWN.format(long=long))
     message = f"Run {name} with these arguments?\n{shown}"
     schema = {"type": "object", "properties": {}}
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
@@ -287,7 +290,8 @@ async def ask_client(
 
 
 def _decision(reply: object) -> Approval:
-    """A person's yes; the form has no fields, so what a client puts there must not say no."""
+    """A person's yes; the form has no fields, so nothing but the same yes may stand there."""
     content = getattr(reply, "content", None) or {}
-    agreed = getattr(reply, "action", "") == "accept" and all(v is True for v in content.values())
+    agreed = getattr(reply, "action", "") == "accept" and content in _SAME_YES
+    agreed = agreed and all(v is True for v in content.values())  # 1 is equal, too
     return Approval(approved=agreed, reason="" if agreed else _DECLINED)

@@ -158,10 +158,22 @@ def test_a_discovered_parameter_has_a_name_like_any_other():
     assert "schema.properties (a name)" in places
 
 
-@pytest.mark.parametrize("name", ["search_tools", "run_program", "read_tool_result"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("search_tools", "run_program", "read_tool_result", "run.program", "Run-Program"),
+        *(
+            "runProgram",
+            "search tool\u0455",
+            "read_too1_result",
+            "search_too\u200bls",
+            "\uff52un/program",
+        ),
+    ],
+)
 def test_the_names_of_the_runtime_are_reserved(name):
-    """Whoever takes one in reads a reason first."""
-    [failed] = suspicions(ToolDefinition.from_schema(name, "Find.", {"type": "object"}))
+    """Whoever takes one in, or one that looks like it, reads a reason first."""
+    failed, *_ = suspicions(ToolDefinition.from_schema(name, "Find.", {"type": "object"}))
     assert (failed.code, failed.field) == ("reserved_name", "name")
 
 

@@ -142,6 +142,9 @@ async def test_approval_is_denied_where_nobody_can_be_asked(mode):
         ("accept", {"approve": True}, True),
         ("accept", {"approve": False}, False),
         ("accept", {"approve": "no"}, False),
+        ("accept", {"denied": True}, False),
+        ("accept", {"approve": True, "denied": True}, False),
+        ("accept", {"approve": 1}, False),
         ("decline", None, False),
         ("cancel", None, False),
     ],
@@ -168,8 +171,8 @@ async def test_nobody_agrees_to_what_nobody_sees(mode):
         long = await client.call_tool("wipe", {"path": " " * 2_000 + "/etc"})
         assert (long.is_error, asked) == (True, [])
         assert "2,000 characters of the arguments" in long.content[0].text
-        await client.call_tool("wipe", {"path": "a\u202eb\u3164\U000e0041"})
-    assert "a⟨U+202E⟩b⟨U+3164⟩⟨U+E0041⟩" in asked[0]
+        await client.call_tool("wipe", {"path": "a\u202eb\u3164\U000e0041" + "\u3000" * 500 + "c"})
+    assert "a⟨U+202E⟩b⟨U+3164⟩⟨U+E0041⟩ ⟨500 blanks⟩ c" in asked[0]
 
 
 async def test_composites_run_and_tools_without_code_are_not_listed():
@@ -529,14 +532,15 @@ async def test_what_is_no_answer_accepts_nothing(answer, caplog):
     ],
 )
 async def test_a_user_is_sent_to_https_alone(url, action):
-    """Only a page that is safe to open is put to the user at all."""
+    """Only a page that is safe to open is put to the user at all, in words that hide nothing."""
     asked = []
     handler = ElicitationHandler(
-        server="shop", elicit=lambda q: asked.append(q) or True, limits=McpLimits()
+        server="shop", elicit=lambda q: asked.append(q.message) or True, limits=McpLimits()
     )
-    params = ElicitRequestURLParams(message="Pay", url=url, elicitation_id="1")
+    said = "Pay\u202e Ann" + "\n" * 90 + "and Bob"
+    params = ElicitRequestURLParams(message=said, url=url, elicitation_id="1")
     assert (await handler(None, params)).action == action
-    assert bool(asked) == (action == "accept")
+    assert asked == ["Pay⟨U+202E⟩ Ann ⟨90 blanks⟩ and Bob"] * (action == "accept")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
