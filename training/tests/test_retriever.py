@@ -207,22 +207,33 @@ needs_vectors = pytest.mark.skipif(
 
 
 @needs_vectors
-def test_the_command_learns_from_a_store(tmp_path: Path) -> None:
-    """Tools and passed episodes come from the store; the runtime reads the file without torch."""
+@pytest.mark.parametrize("from_file", [False, True])
+def test_the_command_learns_from_a_store(tmp_path: Path, *, from_file: bool) -> None:
+    """Tools and passed episodes are a store's, requests a file's where one is given."""
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     store = open_store(url)
     ToolManager(store).register(
         [ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()],
         reason="the tools of a test",
     )
-    store.append_many([episode(number, one) for number, one in enumerate(asked(400))])
+    given, path = asked(400), tmp_path / "shop.vectors"
+    requests = tmp_path / "asked.jsonl"
+    records = [{"query": one.text, "gold": [*one.tools]} for one in given]
+    requests.write_text("\n".join(map(json.dumps, records)))
+    if not from_file:
+        store.append_many([episode(number, one) for number, one in enumerate(given)])
     store.close()
-    path = tmp_path / "shop.vectors"
-    result = CliRunner().invoke(main, ["retriever", "--store", url, "--output", str(path)])
+    options = ["--store", url, "--output", str(path)]
+    options += ["--requests", str(requests), "--json"] if from_file else []
+    result = CliRunner().invoke(main, ["retriever", *options])
     assert result.exit_code == 0, result.output
-    assert "requests held back" in result.stdout
     vectors = TrainedVectors.read(path)
-    assert vectors.provenance["source"] == url
+    assert vectors.provenance["source"] == ("asked.jsonl" if from_file else url)
+    if from_file:
+        report = json.loads(result.stdout)
+        assert (report["requests"], report["digest"]) == (400, vectors.digest)
+        return
+    assert "requests held back" in result.stdout
     retriever = default_retriever(vectors=path)
     library = Library(
         ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()
@@ -272,37 +283,3 @@ def test_vectors_are_promoted_and_taken_back(tmp_path: Path, monkeypatch) -> Non
     assert CliRunner().invoke(runtime, ["rollback", "--vectors"]).exit_code == 2
     assert CliRunner().invoke(runtime, ["log", "--verify"]).exit_code == 0
     store.close()
-
-
-@needs_vectors
-def test_the_command_learns_from_files(tmp_path: Path) -> None:
-    """Tools and requests may be files, and --json prints what came of it."""
-    tools, requests = tmp_path / "tools.jsonl", tmp_path / "asked.jsonl"
-    tools.write_text(
-        "\n".join(
-            json.dumps({"id": f"id-{name}", "name": name, "description": text})
-            for name, (text, _) in TOOLS.items()
-        )
-    )
-    requests.write_text(
-        "\n".join(
-            json.dumps({"query": one.text, "gold": [f"id-{name}" for name in one.tools]})
-            for one in asked(400)
-        )
-    )
-    path = tmp_path / "shop.vectors"
-    given = ["--tools", str(tools), "--requests", str(requests), "--output", str(path), "--json"]
-    result = CliRunner().invoke(main, ["retriever", *given])
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert report["requests"] == 400
-    assert report["digest"] == TrainedVectors.read(path).digest
-
-
-def test_a_file_of_tools_has_no_episodes(tmp_path: Path) -> None:
-    """--tools alone is misuse: there is nothing that was asked."""
-    tools = tmp_path / "tools.jsonl"
-    tools.write_text('{"name": "run_kaso"}')
-    result = CliRunner().invoke(main, ["retriever", "--tools", str(tools), "--output", "x"])
-    assert result.exit_code == 2
-    assert "--requests FILE" in result.stderr
