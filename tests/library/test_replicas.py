@@ -7,7 +7,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -37,7 +37,7 @@ SECONDS = 30.0
 
 
 @pytest.fixture
-def eventually() -> Callable[[Callable[[], bool]], None]:
+def eventually():
     """Waits until something holds."""
 
     def wait(holds: Callable[[], bool]) -> None:
@@ -50,7 +50,7 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
 
 
 @pytest.fixture
-def put() -> Callable[..., int]:
+def put():
     """Commits tools of one text on the newest version."""
 
     def commit(store: Store, *names: str, summary: str = "") -> int:
@@ -64,7 +64,7 @@ def put() -> Callable[..., int]:
 
 
 @pytest.fixture
-def kept() -> Iterator[Store]:
+def kept():
     """What the store really holds, whether it is away or not."""
     store = open_store("memory:")
     yield store
@@ -72,13 +72,13 @@ def kept() -> Iterator[Store]:
 
 
 @pytest.fixture
-def far(kept) -> UnreliableStore:
+def far(kept):
     """The same store, which may go away."""
     return UnreliableStore(kept)
 
 
 @pytest.fixture
-def replicate() -> Iterator[Callable[..., Replica]]:
+def replicate():
     """Makes replicas that look every few milliseconds, and ends them."""
     made: list[Replica] = []
 

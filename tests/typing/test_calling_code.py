@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,8 @@ def checked(*command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def pyright(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    tmp_path_factory,
+):
     """Runs pyright in strict mode over a text, or a skip where it cannot get its runtime."""
     pytest.importorskip("pyright", reason="pyright is not installed")
     if checked("pyright", "--version").returncode:
@@ -52,7 +51,7 @@ def pyright(
 
 
 @pytest.mark.long
-def test_mypy_accepts_the_calling_code() -> None:
+def test_mypy_accepts_the_calling_code():
     """Under mypy --strict the types are what ``assert_type`` says, and misuse is caught."""
     done = checked("mypy", API)
     assert done.returncode == 0, done.stdout
@@ -61,8 +60,8 @@ def test_mypy_accepts_the_calling_code() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(240)
 def test_pyright_accepts_the_calling_code(
-    pyright: Callable[[str], subprocess.CompletedProcess[str]],
-) -> None:
+    pyright,
+):
     """Pyright, which editors use, agrees in strict mode."""
     done = pyright((ROOT / API).read_text(encoding="utf-8"))
     assert done.returncode == 0, done.stdout
@@ -70,14 +69,14 @@ def test_pyright_accepts_the_calling_code(
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_pyright_can_fail(pyright: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+def test_pyright_can_fail(pyright):
     """Pyright rejects calling code with a wrong type."""
     done = pyright("from agentkit import Library\nversion: str = Library().version\n")
     assert done.returncode == 1, done.stdout
     assert "reportAssignmentType" in done.stdout
 
 
-def test_the_check_can_fail(tmp_path: Path) -> None:
+def test_the_check_can_fail(tmp_path):
     """Calling code with a wrong type is rejected."""
     wrong = tmp_path / "wrong.py"
     wrong.write_text("from agentkit import Library\nversion: str = Library().version\n")
