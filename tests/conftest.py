@@ -116,9 +116,7 @@ def parse_package():
 
 
 @pytest.fixture(scope="session")
-def runtime_modules(
-    parse_package,
-):
+def runtime_modules(parse_package):
     """Every module of the runtime by dotted name, parsed."""
     return parse_package(_ROOT / "agentkit", "agentkit")
 

@@ -249,9 +249,7 @@ def test_a_text_that_the_model_does_not_know_is_near_nothing():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=25))
-def test_an_index_that_grew_answers_like_one_that_was_built(
-    changes,
-):
+def test_an_index_that_grew_answers_like_one_that_was_built(changes):
     """Adding and removing tools one at a time leaves the cosines of those that remain."""
     library = Library([tool(number) for number in range(5)])
     library.derived(VECTORS)

@@ -104,8 +104,7 @@ def test_only_what_is_new_is_built(store_at):
 
 
 @pytest.mark.parametrize(
-    ("first", "options"),
-    [({}, {"saturation": 2.5}), ({"split": str.split}, {"split": str.split})],
+    ("first", "options"), [({}, {"saturation": 2.5}), ({"split": str.split}, {"split": str.split})]
 )
 def test_other_settings_are_other_data(store_at, first, options):
     """Nothing is read of other settings, nor of a ``split`` of one's own, which has no name."""
@@ -322,9 +321,7 @@ def test_a_table_of_another_form_is_refused(tmp_path):
         StaticEmbedder(tmp_path).embed(["a"])
 
 
-def test_asking_for_vectors_that_are_not_installed_names_the_pip_line(
-    monkeypatch,
-):
+def test_asking_for_vectors_that_are_not_installed_names_the_pip_line(monkeypatch):
     """Explicit use of the absent extra is an error that says what to type."""
     monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_of_vectors")
     assert word_vectors.packaged_embedder() is None

@@ -26,9 +26,7 @@ def checked(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def pyright(
-    tmp_path_factory,
-):
+def pyright(tmp_path_factory):
     """Runs pyright in strict mode over a text, or a skip where it cannot get its runtime."""
     pytest.importorskip("pyright", reason="pyright is not installed")
     if checked("pyright", "--version").returncode:
@@ -59,9 +57,7 @@ def test_mypy_accepts_the_calling_code():
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_pyright_accepts_the_calling_code(
-    pyright,
-):
+def test_pyright_accepts_the_calling_code(pyright):
     """Pyright, which editors use, agrees in strict mode."""
     done = pyright((ROOT / API).read_text(encoding="utf-8"))
     assert done.returncode == 0, done.stdout

@@ -71,10 +71,7 @@ def test_the_projects_own_retriever_ranks(store):
 
     access = Access(user_header="x-user")
     app = create_studio(
-        lambda policy: manager_of(store, lifecycle=policy),
-        store,
-        access=access,
-        retriever=Own(),
+        lambda policy: manager_of(store, lifecycle=policy), store, access=access, retriever=Own()
     )
     page = TestClient(app).get("/tools", params={"q": "x"}, headers={"x-user": "ann"}).text
     assert "the project says so" in page
