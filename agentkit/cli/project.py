@@ -43,17 +43,19 @@ FILE = "agentkit.toml"
 WITHOUT = frozenset({"init", "demo", "models"})
 """Commands that have nothing to do with the project they are started in."""
 
-_TEXTS = ("store", "tasks", "held_out", "environment", "model", "judge", "instructions")
-_TOP: Mapping[str, type] = {
-    **dict.fromkeys(_TEXTS, str),
+_Kinds = Mapping[str, type | tuple[type, ...]]
+_NUMBER = (int, float)
+_TOP: _Kinds = {
+    **dict.fromkeys(("store", "tasks", "held_out", "environment", "model", "judge"), str),
     "tools": list,
+    "instructions": str,
     "gates": dict,
     "retrieval": dict,
 }
-_STAGES: Mapping[str, type] = {"shadow": bool, "canary": bool, "canary_share": float}
-_GATES = {**_STAGES, **{one.name: float for one in fields(GateConfig)}}
-_RETRIEVAL = {**dict.fromkeys(("shortlist", "offer", "token_budget"), int), "vectors": str}
-_WANTED = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
+_STAGES: _Kinds = {"shadow": bool, "canary": bool, "canary_share": _NUMBER}
+_GATES: _Kinds = {**_STAGES, **{one.name: _NUMBER for one in fields(GateConfig)}}
+_RETRIEVAL: _Kinds = {**dict.fromkeys(("shortlist", "offer", "token_budget"), int), "vectors": str}
+
 
 PROMOTED = "promoted"
 """Value of ``vectors``: the word vectors that the store's log says are promoted."""
@@ -124,7 +126,10 @@ class Project:
             place = f"{self.root / FILE}: [{name}] {key}"
             option = options.get(_key(key))
             if option is None or option.name is None:
-                raise UsageError(f"{place}: 'agentkit {name}' has no such option")
+                near = difflib.get_close_matches(_key(key), options, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise UsageError(f"{place}: 'agentkit {name}' has no such option{hint}")
+            _check({key: value}, {key: _kind_of(option)}, place.removesuffix(key))
             try:
                 option.type_cast_value(context, value)
             except click.BadParameter as error:
@@ -237,7 +242,7 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
     )
 
 
-def _check(values: Mapping[str, Any], kinds: Mapping[str, type], table: str = "") -> None:
+def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
     """Refuse keys that nothing knows, and values of another kind.
 
     Raises:
@@ -246,14 +251,22 @@ def _check(values: Mapping[str, Any], kinds: Mapping[str, type], table: str = ""
     for key, value in values.items():
         kind = kinds.get(key)
         if kind is None:
-            [near] = difflib.get_close_matches(key, kinds, n=1, cutoff=0)
-            raise UsageError(f"{table}{key}: there is no such key; did you mean {near!r}?")
-        fits = isinstance(value, (int, float) if kind is float else kind)
-        fits = fits and isinstance(value, bool) == (kind is bool)
+            near = difflib.get_close_matches(key, kinds, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(kinds)}"
+            raise UsageError(f"{table}{key}: there is no such key; {hint}")
+        fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         if not fits or (kind is list and not all(isinstance(one, str) for one in value)):
-            raise UsageError(
-                f"{table}{key}: {_WANTED.get(kind, 'a number')} is wanted, not {value!r}"
-            )
+            names = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
+            expected = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
+            raise UsageError(f"{table}{key}: {expected} is wanted, got {value!r}")
+
+
+def _kind_of(option: click.Option) -> type | tuple[type, ...]:
+    """What TOML has for the values of an option."""
+    if option.multiple:
+        return list
+    numbers: _Kinds = {"integer": int, "float": _NUMBER, "boolean": bool}
+    return numbers.get(option.type.name.removesuffix(" range"), str)
 
 
 def _placed(place: str | None, root: Path) -> str:

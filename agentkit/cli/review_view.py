@@ -122,9 +122,6 @@ def _why(review: Review) -> Iterator[Line]:
     yield Line(f"Suggested by {by}{made}: {review.origin}.", DIM)
     if review.is_outdated:
         yield Line("The tool has changed since; the proposal is moved onto that.", WRONG)
-    if review.answer:
-        yield Line("The answer cannot be read as a proposal:")
-        yield Line(review.answer, DIM, 2)
 
 
 def _conversations(review: Review) -> Iterator[Line]:

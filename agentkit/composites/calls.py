@@ -68,12 +68,9 @@ def place_of(node: object, source: str) -> Place:
         return (1, 1)
     if source.isascii():
         return node.lineno, node.col_offset + 1
-    before = _line(source, node).encode("utf-8")[: node.col_offset]
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    before = lines[node.lineno - 1].encode("utf-8")[: node.col_offset]
     return node.lineno, len(before.decode("utf-8", "replace")) + 1
-
-
-def _line(source: str, node: Located) -> str:
-    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")[node.lineno - 1]
 
 
 def too_deep(node: object, limits: CompositeLimits) -> Fault:
@@ -181,10 +178,8 @@ class CallReader(ABC):
 
     def quote(self, node: ast.expr | ast.stmt) -> str:
         """The text of a node, shortened."""
-        line = _line(self.source, node).encode("utf-8")
-        ends_here = node.end_lineno == node.lineno
-        text = line[node.col_offset : node.end_col_offset if ends_here else None].decode("utf-8")
-        return text if len(text) <= _QUOTED and ends_here else f"{text[:_QUOTED]} ..."
+        text, _, more = (ast.get_source_segment(self.source, node) or "").partition("\n")
+        return f"{text[:_QUOTED]} ..." if more or len(text) > _QUOTED else text
 
     @abstractmethod
     def expression(self, node: ast.expr, *, is_consumed: bool = False) -> ast.expr:

@@ -184,34 +184,43 @@ def _old_text(tree: Any) -> str:
 
 
 def _old_lines(block: Iterable[Any], indent: str) -> Iterator[str]:
-    inner, nothing = f"{indent}    ", f"{indent}    pass"
+    inner = f"{indent}    "
     for node in block:
-        match node["kind"]:
-            case "If":
-                yield f"{indent}if {_old(node['test'])}:"
-                yield from _old_lines(node["then"], inner)
-                yield nothing
-                yield f"{indent}else:"
-                yield from _old_lines(node["otherwise"], inner)
-                yield nothing
-            case "For":
-                yield f"{indent}for {', '.join(node['targets'])} in {_old(node['source'])}:"
-                yield from _old_lines(node["body"], inner)
-                yield nothing
-            case "Assign":
-                yield f"{indent}{', '.join(node['targets'])} = {_old(node['value'])}"
-            case "Update":
-                yield f"{indent}{node['target']} {node['operator']}= {_old(node['value'])}"
-            case "Do":
-                yield f"{indent}{_old(node['call'])}"
-            case "Return":
-                yield f"{indent}return {_old(node['value'])}"
-            case kind:
-                yield indent + {"Break": "break", "Continue": "continue"}[kind]
+        yield indent + _old(node)
+        for key in _OLD_BLOCKS.get(node["kind"], ()):
+            yield from [f"{indent}else:"] if key == "otherwise" else []
+            yield from _old_lines(node[key], inner)
+            yield f"{inner}pass"
+
+
+_OLD_BLOCKS = {"If": ("then", "otherwise"), "For": ("body",)}
+_OLD: Mapping[str, str] = {
+    "If": "if {test}:",
+    "For": "for {targets} in {source}:",
+    "Assign": "{targets} = {value}",
+    "Update": "{target} {operator}= {value}",
+    "Do": "{call}",
+    "Return": "return {value}",
+    "Break": "break",
+    "Continue": "continue",
+    "Name": "{name}",
+    "Argument": "**{{{name!r}: {value}}}",
+    "Call": "tools[{child!r}]({arguments})",
+    "Method": "{receiver}.{method}({arguments})",
+    "Unary": "({operator} {operand})",
+    "Binary": "({left} {operator} {right})",
+    "Conditional": "({then} if {test} else {otherwise})",
+    "ListLiteral": "[{items}]",
+    "Index": "{value}[{index}]",
+    "Slice": "{value}[{start}:{stop}:{step}]",
+}
+"""A statement, or an expression in parentheses where these may matter, with its parts in braces."""
 
 
 def _old(node: Any) -> str:
-    """An expression of the older form, in parentheses where these may matter."""
+    """A node of the older form as text."""
+    if isinstance(node, str):
+        return node
 
     def all_of(key: str) -> list[str]:
         return [_old(one) for one in node[key]]
@@ -223,40 +232,18 @@ def _old(node: Any) -> str:
             return f"({float(text)!r})"
         case {"kind": "Constant", "integer": str(text)}:
             return f"({text})"
-        case {"kind": "Name", "name": str(name)}:
-            return name
-        case {"kind": "Argument", "name": str(name)}:
-            return f"**{{{name!r}: {_old(node['value'])}}}"
-        case {"kind": "Call", "child": str(child)}:
-            return f"tools[{child!r}]({', '.join(all_of('arguments'))})"
         case {"kind": "Builtin", "function": str(name)}:
             return f"{name}({', '.join([*all_of('arguments'), *all_of('keywords')])})"
-        case {"kind": "Method", "method": str(name)}:
-            return f"{_old(node['receiver'])}.{name}({', '.join(all_of('arguments'))})"
-        case {"kind": "Unary", "operator": str(sign)}:
-            return f"({sign} {_old(node['operand'])})"
-        case {"kind": "Binary", "operator": str(sign)}:
-            return f"({_old(node['left'])} {sign} {_old(node['right'])})"
         case {"kind": "Compare", "operators": [*signs]}:
             first, *others = all_of("operands")
             return f"({' '.join([first, *map(' '.join, zip(signs, others, strict=True))])})"
         case {"kind": "Boolean", "operator": str(word)}:
             return f"({f' {word} '.join(all_of('operands'))})"
-        case {"kind": "Conditional"}:
-            test, then, otherwise = (_old(node[key]) for key in ("test", "then", "otherwise"))
-            return f"({then} if {test} else {otherwise})"
-        case {"kind": "ListLiteral"}:
-            return f"[{', '.join(all_of('items'))}]"
         case {"kind": "TupleLiteral"}:
             return f"({''.join(f'{one}, ' for one in all_of('items'))})"
         case {"kind": "DictLiteral"}:
             pairs = zip(all_of("keys"), all_of("values"), strict=True)
             return f"{{{', '.join(map(': '.join, pairs))}}}"
-        case {"kind": "Index"}:
-            return f"{_old(node['value'])}[{_old(node['index'])}]"
-        case {"kind": "Slice"}:
-            bounds = (node.get(key) for key in ("start", "stop", "step"))
-            return f"{_old(node['value'])}[{':'.join(_old(one) if one else '' for one in bounds)}]"
         case {"kind": "Format"}:
             return f"({' + '.join(f'str({one})' for one in all_of('parts'))})"
         case {"kind": "Comprehension", "makes": str(kind)}:
@@ -265,7 +252,19 @@ def _old(node: Any) -> str:
             each = f"for {', '.join(node['targets'])} in {_old(node['source'])}{tests}"
             whole = f"{key}{_old(node['element'])} {each}"
             return {"list": f"[{whole}]", "dict": f"{{{whole}}}", "generator": f"({whole})"}[kind]
+        case {"kind": str(kind)} if kind in _OLD:
+            return _OLD[kind].format_map(_OldParts(node))
     raise ValueError(f"there is no such node: {str(node)[:80]}")
+
+
+class _OldParts(dict[str, Any]):
+    """The parts of a node of the older form, as text; a list is several with commas."""
+
+    def __getitem__(self, key: str) -> str:
+        if key in ("start", "stop", "step"):
+            return _old(self.get(key) or "")
+        part = super().__getitem__(key)
+        return ", ".join(map(_old, part)) if isinstance(part, list) else _old(part)
 
 
 _MISSING = object()
@@ -449,21 +448,14 @@ class Composite:
 
 def _bound(program: Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
     """The children of a program, ready to be called."""
-    faults: list[Fault] = []
     bound: dict[str, Child] = {}
     for child in dict.fromkeys(map(child_of, calls(program))):
         tool = children.get(child)
-        if tool is None:
-            what = f"the program calls {child!r}, which is not among its children"
-            faults.append(Fault(None, "missing_child", what))
-        elif not tool.is_bound:
-            what = f"the child {child!r} has no function in this process"
-            faults.append(Fault(None, "unbound_child", what))
-        else:
-            function = tool.function
-            bound[child] = Child(tool, function if isinstance(function, Composite) else None)
-    if faults:
-        raise refusal(name, tuple(fault.at(1, 1) for fault in faults))
+        if tool is None or not tool.is_bound:
+            what = f"the child {child!r} is not given, or has no function in this process"
+            raise refusal(name, (Fault(None, "unbound_child", what).at(),))
+        function = tool.function
+        bound[child] = Child(tool, function if isinstance(function, Composite) else None)
     return bound
 
 
@@ -503,7 +495,7 @@ def composite_tool(
             tool_name=name,
         )
     tools = tools_by_name(tools)
-    problems = tuple(fault.at(1, 1) for fault in _unfit_children(definition, tools))
+    problems = tuple(fault.at() for fault in _unfit_children(definition, tools))
     if problems:
         raise refusal(name, problems)
     limits = limits or CompositeLimits()

@@ -13,12 +13,12 @@ contract that it narrows, the other rules of the tool, its worked examples, and 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from math import inf
+from typing import Any, Literal, NoReturn
 
 from agentkit.composites.guards import ACTIVATION, METER, OUTERMOST, Frame, Meter, fail
 from agentkit.composites.interpreter import FrameLayout, Lowering
@@ -27,7 +27,7 @@ from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import CONTRACT_LIMITS, CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
 from agentkit.messages import JsonObject, ToolFailure
-from agentkit.tools.canonical import is_finite, same_json
+from agentkit.tools.canonical import is_finite
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, path_text, short_repr, value_text
 from agentkit.tools.patterns import why_unsafe
@@ -38,22 +38,20 @@ from agentkit.tools.rules.records import (
     Condition,
     EarlierCall,
     Form,
-    Measure,
-    NamedFormat,
     OneOf,
     Requires,
     Rule,
     Takes,
     why_malformed,
 )
-from agentkit.tools.rules.rendering import demand, scalar_text
+from agentkit.tools.rules.rendering import demand, keywords
 from agentkit.tools.schema import (
-    JSON_TYPES,
     Steps,
     allowed_types,
     excerpt,
     for_same_value,
-    places,
+    parts_at,
+    path_steps,
     values_at,
 )
 from agentkit.tools.schema_validator import fits
@@ -266,14 +264,6 @@ def _broken(
 _Path = tuple[str | int, ...]
 
 
-class _Broken(NamedTuple):
-    """A rule that a call breaks: in a sentence, where, and what would be allowed."""
-
-    sentence: str
-    path: _Path = ()
-    nearest: tuple[str, ...] = ()
-
-
 class RuleChecker:
     """The learned rules of one tool, made ready once.
 
@@ -312,8 +302,8 @@ class RuleChecker:
         for rule in self._rules:
             if isinstance(rule, Condition):
                 self._read(rule.expression)
-            elif not isinstance(rule, Requires) and (ways := places(parameters, rule.parameter)):
-                self._steps[rule.parameter] = next(iter(ways))
+            elif not isinstance(rule, Requires) and parts_at(parameters, rule.parameter):
+                self._steps[rule.parameter] = path_steps(parameters, rule.parameter)
 
     def _read(self, expression: str) -> None:
         names = tuple(self.definition.known_signature.properties)
@@ -331,33 +321,32 @@ class RuleChecker:
                 then nothing is said about them.
         """
         for rule in self._rules:
-            broken = self._broken(rule, arguments, earlier)
-            if broken is not None:
-                return self._failure(rule, broken)
+            if failure := self._failure(rule, arguments, earlier):
+                return failure
         return None
 
-    def _broken(
+    def _failure(
         self, rule: Rule, arguments: JsonObject, earlier: Sequence[EarlierCall] | None
-    ) -> _Broken | None:
+    ) -> ToolFailure | None:
         match rule:
             case OneOf() | Between() | Form():
                 for path, value in self._values(rule.parameter, arguments):
                     if not holds(rule, value):
                         shown = f"`{path_text(path)}` {demand(rule)}, got {value_text(value)}"
-                        return _Broken(shown, path, nearest_allowed(rule, value))
+                        return self._broken(rule, shown, path, nearest_allowed(rule, value))
             case Requires() if rule.parameter in arguments:
                 for name in rule.others:
                     if name not in arguments:
                         shown = f"`{name}` must be given too when `{rule.parameter}` is given"
-                        return _Broken(shown, (name,))
+                        return self._broken(rule, shown, (name,))
             case Takes(required=True) if rule.parameter not in arguments:
-                return _Broken(f"`{rule.parameter}` must be given", (rule.parameter,))
+                return self._broken(rule, f"`{rule.parameter}` must be given", (rule.parameter,))
             case Condition():
                 return self._unmet(rule, arguments)
             case CallBefore() if earlier is not None:
                 values = self._values(rule.parameter, arguments)
                 missing = missing_call(rule, values, earlier)
-                return None if missing is None else _Broken(*missing)
+                return None if missing is None else self._broken(rule, *missing)
         return None
 
     def _values(self, parameter: str, arguments: JsonObject) -> list[tuple[_Path, Any]]:
@@ -365,7 +354,7 @@ class RuleChecker:
         steps = self._steps.get(parameter)
         return [] if steps is None else list(values_at(arguments, steps))
 
-    def _unmet(self, rule: Condition, arguments: JsonObject) -> _Broken | None:
+    def _unmet(self, rule: Condition, arguments: JsonObject) -> ToolFailure | None:
         expression = self._expressions.get(rule.expression)
         if expression is None:
             return None
@@ -378,17 +367,20 @@ class RuleChecker:
         assignments = " and ".join(
             f"{name} = {_value_shown(values[name])}" for name in expression.reads
         )
-        return _Broken(f"{rule.words.rstrip('.')}, got {assignments}", expression.reads[:1])
+        shown = f"{rule.words.rstrip('.')}, got {assignments}"
+        return self._broken(rule, shown, expression.reads[:1])
 
-    def _failure(self, rule: Rule, broken: _Broken) -> ToolFailure:
-        has_schema = bool(broken.path) and not isinstance(rule, CallBefore)
+    def _broken(
+        self, rule: Rule, sentence: str, path: _Path, nearest: tuple[str, ...] = ()
+    ) -> ToolFailure:
+        has_schema = bool(path) and not isinstance(rule, CallBefore)
         offered = self.definition.parameters_schema
         return ToolFailure(
             kind="contract_violated",
-            rule=broken.sentence,
-            path=path_text(broken.path),
-            schema_excerpt=excerpt(offered, broken.path) if has_schema else None,
-            nearest=broken.nearest,
+            rule=sentence,
+            path=path_text(path),
+            schema_excerpt=excerpt(offered, path) if has_schema else None,
+            nearest=nearest,
             cause=rule.kind,
         )
 
@@ -399,28 +391,17 @@ def _value_shown(value: Any) -> str:
 
 # --- what is wrong with a rule --------------------------------------------------------------------
 
-MAX_VALUES = 64
-"""Most values that a rule may list: a model reads them all at every turn."""
-
 _ADVICE: Mapping[str, str] = {
-    "ambiguous_parameter": "A rule cannot speak of a name that holds a dot or brackets.",
     "code_declares": "Declare the parameter in the code.",
     "contradiction": "Drop the rule, or the rule that it contradicts.",
-    "empty_rule": "Fill it in or drop it.",
     "example_breaks_rule": "Widen the rule until the calls that went well are allowed.",
     "expression_unreadable": "Use the composite language.",
-    "format_unknown": f"Use one of {', '.join(get_args(NamedFormat))}, or a pattern.",
-    "malformed": "Give rules in the form of agentkit.tools.rules.",
-    "no_words": "Say it in words: that is what a hosted model reads.",
+    "malformed": "Give rules in the form of agentkit.tools.rules, and fill them in.",
     "outside_contract": "List only values that the schema allows; a rule cannot widen it.",
     "own_example": "Give an example that has it.",
     "pattern_unsafe": "Use characters, classes such as [A-Z], and counts such as {2} or {1,8}.",
-    "repeated_values": "List each value once.",
-    "reversed_bounds": "Exchange them.",
-    "too_many_values": "State the form of the values or a look-up that gives them instead.",
     "unknown_parameter": "It has none.",
     "unknown_tool": "Name a tool as the library does.",
-    "unusable_number": "It makes no sense as a bound or value; leave it out.",
     "wrong_type": "Use a kind of rule that speaks of the type that the schema declares.",
 }
 """Problems of a rule, and how to fix them."""
@@ -466,22 +447,18 @@ def rule_problems(
     if why := why_malformed(rule):
         return (_problem("malformed", why),)
     match rule:
-        case OneOf(values=values):
-            found = [*_values(values), *_misplaced(rule.parameter, definition)]
-        case Between():
-            found = [*_range(rule), *_misplaced(rule.parameter, definition)]
-        case Form():
-            found = [*_form(rule), *_misplaced(rule.parameter, definition)]
+        case OneOf() | Between() | Form():
+            found = [*_misplaced(rule.parameter, definition)] or [*_misfit(rule, definition)]
         case Requires():
-            found = [*_requirement(rule, definition)]
+            known = definition.known_signature.properties
+            names = (name for name in (rule.parameter, *rule.others) if name not in known)
+            found = [_unknown(name, definition) for name in names]
         case Condition():
             found = [*_condition(rule, definition)]
         case CallBefore():
             found = [*_order(rule, definition, library)]
         case Takes():
             found = [*_discovery(rule, definition)]
-    if not found and isinstance(rule, OneOf | Between | Form):
-        found = [*_against_contract(rule, definition)]
     return tuple(found or _breaking_example(rule, definition))
 
 
@@ -489,91 +466,10 @@ def _problem(code: str, message: str, advice: str = "") -> RuleProblem:
     return RuleProblem(code=code, message=message, advice=advice or _ADVICE[code])
 
 
-# --- validity of a rule itself --------------------------------------------------------------------
-
-
-def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:
-    if not values:
-        yield _empty_rule("it lists no value")
-    if len(values) > MAX_VALUES:
-        yield _problem("too_many_values", f"it lists {len(values)} values, more than {MAX_VALUES}")
-        return  # comparing each with each would take long
-    repeated = [v for at, v in enumerate(values) if any(same_json(v, w) for w in values[:at])]
-    if repeated:
-        yield _problem("repeated_values", f"it lists {value_text(repeated[0])} twice")
-    yield from _unusable(one for one in values if isinstance(one, float) and not is_finite(one))
-
-
-def _range(rule: Between) -> Iterator[RuleProblem]:
-    lows, highs, step = rule.lows, rule.highs, rule.multiple_of
-    limits = [*lows, *highs, *([] if step is None else [step])]
-    if rule.measure != "value":
-        yield from _count(rule)
-    elif not limits and not rule.unit:
-        yield _empty_rule("it has no bound, no step and no unit")
-    yield from _unusable(one for one in limits if not is_finite(one))
-    if step is not None and step <= 0:
-        yield from _unusable([step])
-    if lows and highs and (low := max(lows)) > (high := min(highs)):
-        shown = f"the minimum {_number(low)} is above the maximum {_number(high)}"
-        yield _problem("reversed_bounds", shown)
-
-
-def _count(rule: Between) -> Iterator[RuleProblem]:
-    """Problems of a rule about a length or a number of items."""
-    bounds = [*rule.lows, *rule.highs]
-    others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
-    if rule.measure not in get_args(Measure):
-        why = f"its measure is {rule.measure!r:.60}, not value, length or items"
-        yield _problem("malformed", why)
-    elif any(part is not None for part in others):
-        why = "a length or number of items has a minimum and a maximum, and no others"
-        yield _problem("malformed", why)
-    elif not bounds:
-        yield _empty_rule("a count has bounds")
-    yield from _unusable(one for one in bounds if is_finite(one) and (one < 0 or one % 1))
-
-
-def _form(rule: Form) -> Iterator[RuleProblem]:
-    if bool(rule.pattern) == bool(rule.format):
-        both = "both" if rule.pattern else "neither"
-        yield _empty_rule(f"it has {both} a pattern and a format")
-    if rule.format and rule.format not in get_args(NamedFormat):
-        yield _problem("format_unknown", f"there is no format {rule.format!r}")
-    if rule.pattern and (why := why_unsafe(rule.pattern)):
-        shown = f"the pattern {rule.pattern[:80]!r} cannot be used: {why}"
-        yield _problem("pattern_unsafe", shown)
-        return
-    if rule.pattern and not rule.words.strip():
-        yield _problem("no_words", "there are no words for the pattern")
-    if rule.example and not holds(rule, rule.example):
-        yield _problem("own_example", f"its example {rule.example!r:.80} does not have the form")
-
-
-def _empty_rule(why: str) -> RuleProblem:
-    return _problem("empty_rule", f"the rule says nothing: {why}")
-
-
-def _unusable(numbers: Iterable[float]) -> Iterator[RuleProblem]:
-    for number in numbers:
-        yield _problem("unusable_number", f"{_number(number)} cannot be used")
-
-
-def _number(number: float) -> str:
-    return scalar_text(number) if isinstance(number, int) else str(number)
-
-
-# --- against the contract -------------------------------------------------------------------------
-
-
 def _misplaced(parameter: str, definition: ToolDefinition) -> Iterator[RuleProblem]:
-    """Why the parameter of a rule is nowhere, or in several places."""
-    ways = places(definition.known_signature.parameters, parameter)
-    if not ways:
+    """Why the parameter of a rule is nowhere."""
+    if not parts_at(definition.known_signature.parameters, parameter):
         yield _unknown(parameter, definition)
-    elif len(ways) > 1:
-        shown = f"{parameter} of {definition.name} can be read in {len(ways)} ways"
-        yield _problem("ambiguous_parameter", shown)
 
 
 def _unknown(parameter: str, definition: ToolDefinition) -> RuleProblem:
@@ -583,19 +479,14 @@ def _unknown(parameter: str, definition: ToolDefinition) -> RuleProblem:
     return _problem("unknown_parameter", f"{definition.name} has no parameter {parameter}", advice)
 
 
-_MEASURED: Mapping[Measure, tuple[str, set[str], str, str]] = {
-    "value": ("number", {"integer", "number"}, "minimum", "maximum"),
-    "length": ("text", {"string"}, "minLength", "maxLength"),
-    "items": ("list", {"array"}, "minItems", "maxItems"),
-}
-"""For each measure: what it measures, its JSON types, and the keywords of its bounds."""
+_MEASURED = {"value": "number", "length": "string", "items": "array"}
+"""The JSON type that a range of each measure speaks of."""
 
 
-def _against_contract(
-    rule: OneOf | Between | Form, definition: ToolDefinition
-) -> Iterator[RuleProblem]:
+def _misfit(rule: OneOf | Between | Form, definition: ToolDefinition) -> Iterator[RuleProblem]:
+    """What speaks against a rule on values: its pattern, the contract, the other rules."""
     contract = definition.known_signature.parameters
-    (parts,) = places(contract, rule.parameter).values()
+    parts = parts_at(contract, rule.parameter)
     if isinstance(rule, OneOf):
         for value in rule.values:
             if all(fits(value, part, root=contract) is False for part in parts):
@@ -603,84 +494,67 @@ def _against_contract(
                 yield _problem("outside_contract", why)
                 return
     else:
-        what, types, *_ = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
-        if not any(allowed_types(part, root=contract) & types for part in parts):
-            yield _problem("wrong_type", f"{rule.parameter} is never a {what}")
+        kind = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
+        kinds = {kind, "integer"} if kind == "number" else {kind}
+        if not any(allowed_types(part, root=contract) & kinds for part in parts):
+            yield _problem("wrong_type", f"{rule.parameter} is never a {kind}")
             return
-    rules = [
-        other
+    if isinstance(rule, Form):
+        if rule.pattern and (why := why_unsafe(rule.pattern)):
+            shown = f"the pattern {rule.pattern[:80]!r} cannot be used: {why}"
+            yield _problem("pattern_unsafe", shown)
+            return
+        if rule.example and not holds(rule, rule.example):
+            yield _problem(
+                "own_example", f"its example {rule.example!r:.80} does not have the form"
+            )
+    others = [
+        keywords(other)
         for other in definition.specification.rules
         if isinstance(other, OneOf | Between | Form)
         and not why_malformed(other)
         and other.parameter == rule.parameter
-        and other != rule
     ]
-    if why := _contradiction([*rules, rule], parts, contract):
-        shown = f"no value is left for {rule.parameter} of {definition.name}: {why}"
+    stated = [keywords(rule), *others]
+    if all(_is_impossible([part, *stated], contract) for part in parts):
+        shown = f"no value is left for {rule.parameter} of {definition.name} by all that must hold"
         yield _problem("contradiction", shown)
 
 
-def _contradiction(
-    rules: Sequence[OneOf | Between | Form], parts: Sequence[Any], root: JsonObject
-) -> str:
-    """Why no value is left for a parameter of which ``parts`` are the alternatives; else empty.
+_BOUNDS = (
+    (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")),
+    (("minLength",), ("maxLength",)),
+    (("minItems",), ("maxItems",)),
+)
+
+
+def _is_impossible(schemas: Sequence[Any], root: JsonObject) -> bool:
+    """Whether schemas that hold together leave no value.
 
     Listed values are tried one by one, and bounds are compared; steps and patterns are not.
     """
-    together = [[*for_same_value(part, root, "allOf")] for part in parts]
-    lists: list[Sequence[Any]] = [rule.values for rule in rules if isinstance(rule, OneOf)]
-    listed = [
-        next((found for one in schemas if (found := _own_values(one)) is not None), None)
-        for schemas in together
-    ]
-    if listed and None not in listed:
-        lists.append([value for values in listed for value in values or ()])
-    for values in lists:
-        if not any(
-            any(fits(value, part, root=root) is not False for part in parts)
-            and all(holds(rule, value) for rule in rules)
-            for value in values
-        ):
-            return "no listed value is allowed by all that must hold"
-    for measure, (what, _, *keywords) in _MEASURED.items():
-        own = [rule for rule in rules if isinstance(rule, Between) and rule.measure == measure]
-        if own and all(_is_empty(own, schemas, *keywords) for schemas in together):
-            return f"no {what} lies within all the bounds"
-    return ""
+    stated = [one for schema in schemas for one in for_same_value(schema, root, "allOf")]
+    for one in stated:
+        listed = [one["const"]] if "const" in one else one.get("enum")
+        if isinstance(listed, list):
+            return not any(
+                all(fits(value, schema, root=root) is not False for schema in schemas)
+                for value in listed
+            )
+    return any(_numbers(stated, low, max) > _numbers(stated, high, min) for low, high in _BOUNDS)
 
 
-def _own_values(part: JsonObject) -> list[Any] | None:
-    if "const" in part:
-        return [part["const"]]
-    members = part.get("enum")
-    return members if isinstance(members, list) else None
-
-
-def _is_empty(
-    rules: Sequence[Between], schemas: Sequence[JsonObject], minimum: str, maximum: str
-) -> bool:
-    """Whether the bounds of rules and schemas leave nothing."""
-    lows = [low for rule in rules for low in rule.lows] + [one.get(minimum) for one in schemas]
-    highs = [high for rule in rules for high in rule.highs] + [one.get(maximum) for one in schemas]
-    above, below = (
-        [one for one in bounds if isinstance(one, int | float) and is_finite(one)]
-        for bounds in (lows, highs)
-    )
-    return bool(above and below) and max(above) > min(below)
-
-
-def _requirement(rule: Requires, definition: ToolDefinition) -> Iterator[RuleProblem]:
-    if not rule.others or rule.parameter in rule.others:
-        yield _empty_rule("it names itself" if rule.others else "it names no other parameter")
-    for name in (rule.parameter, *rule.others):
-        if name not in definition.known_signature.properties:
-            yield _unknown(name, definition)
+def _numbers(
+    stated: Sequence[JsonObject], keys: Sequence[str], tightest: Callable[..., float]
+) -> float:
+    """The tightest of the bounds of one side; one that bounds nothing where there is none."""
+    found = (one.get(key) for one in stated for key in keys)
+    numbers = [one for one in found if isinstance(one, int | float) and is_finite(one)]
+    return tightest(numbers, default=-inf if tightest is max else inf)
 
 
 def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProblem]:
     shown = f"`{rule.expression[:80]}`"
-    if not rule.words.strip():
-        yield _problem("no_words", f"there are no words for the condition {shown}")
     try:
         expression = Expression.parse(rule.expression, (*definition.known_signature.properties,))
     except CompositeError as error:
@@ -689,37 +563,30 @@ def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProb
         yield _problem("expression_unreadable", why, problem.advice if problem else "")
         return
     if not expression.reads:
-        yield _empty_rule(f"{shown} reads no parameter")
+        yield _problem("malformed", f"{shown} reads no parameter")
 
 
 def _order(
     rule: CallBefore, definition: ToolDefinition, library: Container[str]
 ) -> Iterator[RuleProblem]:
     if rule.tool == definition.name:
-        yield _empty_rule("the tool would have to be called before itself")
+        yield _problem("malformed", "the tool would have to be called before itself")
     elif rule.tool not in library:
         yield _problem("unknown_tool", f"there is no tool {rule.tool!r:.80} in the library")
     if rule.parameter:
         yield from _misplaced(rule.parameter, definition)
 
 
-_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
-
-
 def _discovery(rule: Takes, definition: ToolDefinition) -> Iterator[RuleProblem]:
     """Only what nobody declared is there to be discovered."""
-    name, is_known = rule.parameter, rule.parameter in definition.signature.properties
-    if _NAME.fullmatch(name) is None:
-        yield _problem("malformed", f"{name!r:.80} is no name of a parameter")
-    elif is_declared_by_code(definition):
+    name = rule.parameter
+    if is_declared_by_code(definition):
         shown = f"the code of {definition.name} declares its parameters, and no call adds {name}"
         yield _problem("code_declares", shown)
-    elif not places(with_rules_alone(definition, (rule,)).known_signature.parameters, name):
+    elif not parts_at(with_rules_alone(definition, (rule,)).known_signature.parameters, name):
         yield _problem("outside_contract", f"the schema has no room for a parameter {name}")
-    elif strange := [one for one in rule.types if one.rstrip("[]") not in JSON_TYPES]:
-        yield _problem("malformed", f"{strange[0]!r:.80} is no type")
-    elif is_known and not rule.types and not rule.required:
-        yield _empty_rule(f"the schema has {name}")
+    elif name in definition.signature.properties and not rule.types and not rule.required:
+        yield _problem("malformed", f"the rule says nothing: the schema has {name}")
 
 
 def with_rules_alone(definition: ToolDefinition, rules: Iterable[Rule]) -> ToolDefinition:

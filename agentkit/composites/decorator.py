@@ -7,41 +7,29 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.parser import read_function
 from agentkit.composites.problems import CompositeLimits, ContractMode, Fault, refusal
 from agentkit.composites.source import DECORATOR, Composer, name_of
 from agentkit.errors import CompositeError, UsageError
-from agentkit.messages import JsonObject
-from agentkit.tools.decorator import as_tuple
-from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.decorator import RUNNING, SharedOptions, as_tuple
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.function import DefinitionOptions
 from agentkit.tools.tool import Tool, tools_by_name
 
 
-class CompositeOptions(TypedDict, total=False):
+class CompositeOptions(SharedOptions, total=False):
     """Options of ``composite``, documented there."""
 
     tools: Mapping[str, Tool] | Iterable[Tool]
-    description: str | None
-    tags: Iterable[str]
-    usage_rules: Iterable[str]
-    pre: Iterable[str]
-    post: Iterable[str]
     text: Iterable[str]
-    complexity: str
-    examples: Iterable[Example | JsonObject]
     limits: CompositeLimits | None
     contracts: ContractMode
-    timeout_seconds: float | None
-    max_retries: int | None
-    requires_approval: bool | None
 
 
 _COLLECTIONS = ("tags", "usage_rules", "pre", "post", "text")
-_RUNNING = ("timeout_seconds", "max_retries", "requires_approval")
 
 
 @overload
@@ -99,15 +87,15 @@ def composite(
         >>> volume(side=3), [child.name for child in volume.definition.signature.children]
         (27, ['multiply'])
     """
-    if unknown := options.keys() - CompositeOptions.__annotations__.keys():
+    if unknown := options.keys() - CompositeOptions.__optional_keys__:
         raise UsageError(f"@composite knows no {', '.join(sorted(unknown))}")
     settings: dict[str, Any] = dict(options)
     named = tools_by_name(settings.pop("tools", ()))
     limits, contracts = settings.pop("limits", None), settings.pop("contracts", "off")
-    running = {name: one for name in _RUNNING if (one := settings.pop(name, None)) is not None}
+    running = {name: one for name in RUNNING if (one := settings.pop(name, None)) is not None}
     for name in _COLLECTIONS:
         settings[name] = as_tuple(name, settings.get(name, ()))
-    settings["examples"] = tuple(map(_checked, settings.get("examples", ())))
+    settings["examples"] = tuple(settings.get("examples", ()))
     described = DefinitionOptions(**settings)
 
     def make(wrapped: Callable[..., Any]) -> Tool:
@@ -175,7 +163,7 @@ def _take_decorators(node: ast.FunctionDef) -> None:
     if DECORATOR in names[:-1]:
         what = f"@{names[-1]} stands below @composite, and what it makes is not in the text"
         advice = "Put @composite directly above the def."
-        raise refusal("", (Fault(None, "decorator", what, advice).at(1, 1),))
+        raise refusal("", (Fault(None, "decorator", what, advice).at(),))
     node.decorator_list = []
 
 
@@ -197,9 +185,3 @@ def _surroundings(function: types.FunctionType) -> dict[str, Tool]:
             held = ((name, vars(module).get(name)) for name in names)
             found |= {f"{prefix}.{name}": tool for name, tool in held if isinstance(tool, Tool)}
     return found
-
-
-def _checked(example: Example | JsonObject) -> Example | JsonObject:
-    if isinstance(example, Example) or isinstance(example.get("arguments"), Mapping):
-        return example
-    raise UsageError(f"an example has arguments, got {dict(example)!r:.200}")

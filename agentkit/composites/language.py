@@ -411,15 +411,10 @@ class _Path:
     calls: tuple[str, ...] = ()
 
     def then(self, other: _Path) -> _Path:
-        if not self.calls:
-            return other
         return _Path(self.weight + other.weight, self.calls + other.calls)
 
 
 _NOTHING = _Path()
-_Ways: TypeAlias = dict[str, _Path]
-"""The shortest way to each end that a block can come to: ``through``, ``returned``, ``broken``,
-``continued``."""
 
 
 def shortest_path(program: Program, weigh: Weigh) -> tuple[str, ...]:
@@ -452,30 +447,13 @@ def shortest_path(program: Program, weigh: Weigh) -> tuple[str, ...]:
         >>> shortest_path(program, {"f": 3, "g": 1}.__getitem__)
         ('g',)
 
-    Cost: one visit of each node; joins are merged, not multiplied.
+    Cost: one visit of each node.
     """
-    ways = _Measure(weigh).block(program.body)
-    path = _lightest([ways.get("returned"), ways.get("through")])
-    return () if path is None else path.calls
+    return _Measure(weigh).block(program.body, _NOTHING, _NOTHING).calls
 
 
-def _lightest(paths: Iterable[_Path | None]) -> _Path | None:
-    found = [path for path in paths if path is not None]
-    return min(found, key=lambda path: path.weight) if found else None
-
-
-def _joined(many: Iterable[_Ways]) -> _Ways:
-    """The lightest way to each end."""
-    joined: _Ways = {}
-    for ways in many:
-        for end, path in ways.items():
-            joined[end] = min(joined.get(end, path), path, key=lambda one: one.weight)
-    return joined
-
-
-def _behind(passed: _Path, ways: _Ways) -> _Ways:
-    """The ways with what is passed before them."""
-    return {end: passed.then(path) for end, path in ways.items()}
+def _lighter(one: _Path, other: _Path) -> _Path:
+    return other if other.weight < one.weight else one
 
 
 class _Measure:
@@ -484,50 +462,33 @@ class _Measure:
     def __init__(self, weigh: Weigh) -> None:
         self._weigh = weigh
 
-    def block(self, block: Block) -> _Ways:
-        """The ways through statements one after the other."""
-        ways: _Ways = {"through": _NOTHING}
-        for statement in block:
-            before = ways.pop("through", None)
-            if before is None:
-                break
-            ways = _joined([ways, _behind(before, self._statement(statement))])
-        return ways
+    def block(self, block: Block, after: _Path, behind_loop: _Path) -> _Path:
+        """The lightest way from the start of a block to the end of the program.
 
-    def _statement(self, statement: ast.stmt) -> _Ways:
+        Args:
+            block: Statements one after the other.
+            after: The way from behind the block on.
+            behind_loop: The way from behind the loop around it, or from its next turn, on.
+        """
+        for statement in reversed(block):
+            after = self._statement(statement, after, behind_loop)
+        return after
+
+    def _statement(self, statement: ast.stmt, after: _Path, behind_loop: _Path) -> _Path:
         match statement:
             case ast.Return(value=ast.expr() as value):
-                return {"returned": self.expression(value)}
-            case ast.If():
-                return self._if(statement)
+                return self.expression(value)
+            case ast.If(body=then, orelse=otherwise):
+                ways = [self.block(one, after, behind_loop) for one in (then, otherwise)]
+                return self.expression(statement.test).then(_lighter(*ways))
             case ast.For():
-                return self._for(statement)
-            case ast.Break():
-                return {"broken": _NOTHING}
-            case ast.Continue():
-                return {"continued": _NOTHING}
-        return {"through": self._all(parts(statement))}
-
-    def _if(self, statement: ast.If) -> _Ways:
-        """A chain of elifs is walked in a loop: it may be longer than the stack is deep."""
-        passed = _NOTHING
-        ends: list[_Ways] = []
-        rest: Block = (statement,)
-        while len(rest) == 1 and isinstance(rest[0], ast.If):
-            passed = passed.then(self.expression(rest[0].test))
-            ends.append(_behind(passed, self.block(rest[0].body)))
-            rest = rest[0].orelse
-        ends.append(_behind(passed, self.block(rest)))
-        return _joined(ends)
-
-    def _for(self, statement: ast.For) -> _Ways:
-        source = self.expression(statement.iter)
-        if _is_empty(statement.iter):
-            return {"through": source}
-        body = self.block(statement.body)
-        once = _lightest([body.get("through"), body.get("continued"), body.get("broken")])
-        ends = {"through": once, "returned": body.get("returned")}
-        return _behind(source, {end: path for end, path in ends.items() if path is not None})
+                source = self.expression(statement.iter)
+                if _is_empty(statement.iter):
+                    return source.then(after)
+                return source.then(self.block(statement.body, after, after))
+            case ast.Break() | ast.Continue():
+                return behind_loop
+        return self._all(parts(statement)).then(after)
 
     def expression(self, expression: ast.expr) -> _Path:
         """The lightest way to the value of an expression."""
@@ -540,8 +501,7 @@ class _Measure:
             case ast.Compare():
                 return self._all([expression.left, expression.comparators[0]])
             case ast.IfExp(test=test, body=then, orelse=otherwise):
-                ways = [self._all([test, then]), self._all([test, otherwise])]
-                return min(ways, key=lambda path: path.weight)
+                return _lighter(self._all([test, then]), self._all([test, otherwise]))
             case ast.ListComp() | ast.DictComp() | ast.GeneratorExp():
                 clause, inside = expression.generators[0], within(expression)
                 if _is_empty(clause.iter):

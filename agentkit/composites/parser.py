@@ -489,19 +489,18 @@ def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module:
     Raises:
         CompositeError: It has none, or is beyond the limits.
     """
-    size = len(text)
-    if size <= limits.source_bytes and not text.isascii():
-        size = len(text.encode("utf-8", "surrogatepass"))
+    try:
+        size, odd = len(text.encode()), text.find("\0")
+    except UnicodeEncodeError as error:
+        size, odd = len(text), error.start
     if size > limits.source_bytes:
         what = f"the text has {size} bytes, more than {limits.source_bytes}"
         raise _no_text("too_large", what)
-    for offset, char in enumerate(text if not text.isascii() or "\0" in text else ""):
-        if char == "\0" or "\ud800" <= char <= "\udfff":
-            before = text[:offset]
-            what = f"the character {char!r} is not allowed in a text"
-            advice = "Delete it, or write the whole character."
-            at = before.count("\n") + 1, offset - before.rfind("\n")
-            raise _no_text("syntax", what, advice, at)
+    if odd >= 0:
+        before = text[:odd]
+        what = f"the character {text[odd]!r} is not allowed in a text"
+        at = before.count("\n") + 1, odd - before.rfind("\n")
+        raise _no_text("syntax", what, "Delete it, or write the whole character.", at)
     try:
         if not _MAY_WARN.search(text):
             return _tree(text)

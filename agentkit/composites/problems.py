@@ -159,7 +159,7 @@ class Fault:
     message: str
     advice: str = ""
 
-    def at(self, line: int, column: int) -> SourceProblem:
+    def at(self, line: int = 1, column: int = 1) -> SourceProblem:
         """The problem, in its place."""
         advice = self.advice or ADVICE[self.code]
         return SourceProblem(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
@@ -19,7 +18,6 @@ from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, 
 from agentkit.composites.type_check import read_annotation, shown, type_check
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject
-from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import (
     ChildReference,
     Effects,
@@ -28,9 +26,10 @@ from agentkit.tools.definition import (
     Signature,
     ToolDefinition,
 )
-from agentkit.tools.schema_validator import fits
+from agentkit.tools.error_messages import problems_of
+from agentkit.tools.schema_validator import schema_errors
 from agentkit.tools.sources.annotations import CallableShape
-from agentkit.tools.sources.function import DefinitionOptions, read_shape
+from agentkit.tools.sources.function import DefinitionOptions, read_shape, worked_examples
 from agentkit.tools.tool import Tool, tools_by_name
 
 DECORATOR = "composite"
@@ -247,14 +246,16 @@ class Composer:
     def _examples(self, signature: Signature) -> tuple[Example, ...]:
         """The worked calls of the decorator, each once."""
         kept: list[Example] = []
-        for one in self._options.examples:
-            example = one if isinstance(one, Example) else Example(**one)
-            why = _misfit(example, signature.parameters, signature.result)
-            if why:
-                advice = "Give every required argument, in JSON values of the declared types."
-                self._faults.append(Fault(self._parsed.function, "example", why, advice))
-            elif example not in kept:
-                kept.append(example)
+        try:
+            made = worked_examples(
+                self._options.examples,
+                signature.parameters,
+                self._parsed.name,
+                result=signature.result,
+            )
+            kept += (one for at, one in enumerate(made) if one not in made[:at])
+        except DefinitionError as error:
+            self._faults.append(Fault(self._parsed.function, "example", str(error)))
         return tuple(kept)
 
     def _raise_faults(self) -> None:
@@ -266,24 +267,13 @@ class Composer:
         return self._parsed.place(node)
 
 
-def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None) -> str:
-    arguments: dict[str, Any] = dict(example.arguments)
-    if not is_json(arguments) or not is_json(example.result):
-        return f"the worked call with {arguments!r} holds a number that JSON cannot write"
-    if fits(arguments, parameters) is False:
-        return f"the arguments {arguments!r} of a worked call break the declared types"
-    has_result = example.result is not None and result is not None
-    if has_result and fits(example.result, result, root=result) is False:
-        return f"the result {example.result!r} of a worked call breaks the declared type"
-    return ""
-
-
 # --- the decorator in a text ----------------------------------------------------------------------
 
 
 def _read_decorators(parsed: ParsedSource, faults: list[Fault]) -> DefinitionOptions:
     """Read the one decorator allowed; any other is a fault."""
     found: dict[str, Any] = {}
+    places: dict[str, ast.expr] = {}
     for at, decorator in enumerate(parsed.function.decorator_list):
         call = decorator if isinstance(decorator, ast.Call) else None
         if at or name_of(decorator) != DECORATOR or (call and call.args):
@@ -295,11 +285,18 @@ def _read_decorators(parsed: ParsedSource, faults: list[Fault]) -> DefinitionOpt
             name = keyword.arg or "**"
             if name in _BINDING:
                 continue
+            places[name] = keyword.value
             try:
-                found[name] = _keyword_value(name, keyword.value)
-            except ValueError as error:
-                message, _, advice = str(error).partition("; ")
-                faults.append(Fault(keyword.value, "decorator", message, advice))
+                value = ast.literal_eval(keyword.value)
+                found[name] = list(value) if isinstance(value, tuple) else value
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                message = f"`{name}` of @composite holds `{shown(keyword.value)}`, no constant"
+                faults.append(Fault(keyword.value, "decorator", message))
+    owner = "an option of @composite"
+    for problem in problems_of(schema_errors(found, _OPTIONS), owner=owner, noun="option"):
+        place = places.get(str(problem.path[0]), parsed.function)
+        faults.append(Fault(place, "decorator", f"{problem.rule}, in @composite"))
+        found.pop(str(problem.path[0]), None)
     return DefinitionOptions(**found)
 
 
@@ -311,38 +308,20 @@ def name_of(decorator: ast.expr) -> str:
     return named.id if isinstance(named, ast.Name) else ""
 
 
-def _keyword_value(name: str, node: ast.expr) -> Any:
-    """The constant that a keyword of the decorator holds.
-
-    Raises:
-        ValueError: It holds something else; the message ends in what to write.
-    """
-    expected = _KEYWORDS.get(name)
-    if expected is None:
-        raise ValueError(f"@composite knows no `{name}`; Use some of {', '.join(_KEYWORDS)}.")
-    with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        value = ast.literal_eval(node)
-        value = list(value) if isinstance(value, tuple) else value
-        if is_json(value) and fits(value, expected[0]):
-            return tuple(value) if isinstance(value, list) else value
-    what = f"`{name}` of @composite holds `{shown(node)}`, which is not a constant of that form"
-    raise ValueError(f"{what}; Write {name}={expected[1]}.")
-
-
-_TEXT: JsonObject = {"type": "string"}
-_TEXTS: tuple[JsonObject, str] = {"type": "array", "items": _TEXT}, '["..."]'
+_TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
 _EXAMPLE: JsonObject = {
     "type": "object",
-    "properties": {"arguments": {"type": "object"}, "result": {}, "query": _TEXT},
+    "properties": {"arguments": {"type": "object"}, "result": {}, "query": {"type": "string"}},
     "required": ["arguments"],
     "additionalProperties": False,
 }
-_KEYWORDS: Mapping[str, tuple[JsonObject, str]] = {
-    **dict.fromkeys(("pre", "post", "text", "tags", "usage_rules"), _TEXTS),
-    **dict.fromkeys(("description", "complexity"), (_TEXT, '"..."')),
-    "examples": (
-        {"type": "array", "items": _EXAMPLE},
-        '[{"arguments": {"x": 1}, "result": 2, "query": ""}], in JSON values',
-    ),
+_OPTIONS: JsonObject = {
+    "properties": {
+        **dict.fromkeys(("pre", "post", "text", "tags", "usage_rules"), _TEXTS),
+        "description": {"type": "string"},
+        "complexity": {"type": "string"},
+        "examples": {"type": "array", "items": _EXAMPLE},
+    },
+    "additionalProperties": False,
 }
-"""Arguments of the decorator in a text: their schema and notation."""
+"""What the decorator in a text may say."""

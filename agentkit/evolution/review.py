@@ -64,7 +64,6 @@ _ORIGINS: Mapping[str, str] = {
 
 _REJECTED_BY: Mapping[str, str] = {
     "checks": "the checks",
-    "unreadable": "the reader, because the answer was no proposal",
     "judge": "the judge",
     "person": "a person",
     "gate": "the numbers",
@@ -249,7 +248,7 @@ class Review:
         proposer_kind: ``person``, ``model`` or ``program``.
         why: Why it was suggested.
         before: The tool without it; None for one that is new.
-        after: The tool with it; None for an answer that could not be read.
+        after: The tool with it; None for an unreadable answer that an earlier release kept.
         changes: How these differ.
         other_changes: What changes that no model sees, such as worked calls.
         demands: Calls with effects that models would newly have to make first, in sentences.
@@ -263,7 +262,6 @@ class Review:
         failed_checks: Why checks rejected it, or what they doubt.
         agreed: Who agreed.
         dependents: Composites above the tool.
-        answer: What was answered, where it could not be read as a proposal.
         is_outdated: Whether the tool has changed since; the change is moved onto that.
         history: All that happened, oldest first.
     """
@@ -292,7 +290,6 @@ class Review:
     failed_checks: tuple[FailedCheck, ...]
     agreed: tuple[str, ...]
     dependents: tuple[str, ...]
-    answer: str
     is_outdated: bool
     history: tuple[HistoryEntry, ...]
 
@@ -367,7 +364,6 @@ def review_of(
         failed_checks=record.failed or record.doubts,
         agreed=tuple(_agreed(record)),
         dependents=() if newest is None else ancestors(manager.library, record.tool_name),
-        answer=record.unreadable_text,
         is_outdated=record.is_open
         and newest is not None
         and newest.definition.digest != record.base,

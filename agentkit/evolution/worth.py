@@ -42,7 +42,7 @@ from agentkit.evolution.gate_statistics import evidence, gamma, log_money_path
 from agentkit.evolution.gates import GateConfig
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposal import Observations, Proposal, ProposalRecord, Suggestion
+from agentkit.evolution.proposal import Observations, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import OF_THE_TOOL
 from agentkit.library.events import Author
 from agentkit.metrics.statistics import Interval, wilson_interval
@@ -481,7 +481,7 @@ class WorthProposer:
         self._traffic = traffic
         self._rules = rules or GateConfig()
 
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """One proposal for each change that stopped helping, the oldest first."""
         return list(self._removals(observations))
 

@@ -32,7 +32,7 @@ from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.rules.records import Rule
 from agentkit.tools.rules.rendering import rule_sentence
-from agentkit.tools.schema import places
+from agentkit.tools.schema import parts_at
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 
@@ -84,7 +84,7 @@ def _fitting(
     texts = {
         name: text
         for name, text in definition.description.parameters.items()
-        if places(schema, name)
+        if parts_at(schema, name)
     }
     fitting = replace(
         definition,

@@ -143,11 +143,8 @@ def _user_prices() -> Mapping[str, Any]:
 def listed_media(name: str) -> frozenset[str] | None:
     """What a model accepts beside text by litellm's table; None for a model it does not list."""
     row = _litellm_rows().get(name)
-    return None if row is None else media_of(row)
-
-
-def media_of(row: Mapping[str, Any]) -> frozenset[str]:
-    """What a model accepts beside text, by its row in litellm's table."""
+    if row is None:
+        return None
     return frozenset[str]().union(*(of for field, of in _CAPABILITIES.items() if row.get(field)))
 
 

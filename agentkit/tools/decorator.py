@@ -15,12 +15,10 @@ from agentkit.tools.tool import Tool
 Text = TypeVar("Text", bound=str)
 
 
-class ToolOptions(TypedDict, total=False):
-    """Options of ``tool``, documented there."""
+class SharedOptions(TypedDict, total=False):
+    """Options that ``tool`` and ``composite`` have in common."""
 
-    name: str | None
     description: str | None
-    effects: Effects | Iterable[EffectName]
     tags: Iterable[str]
     usage_rules: Iterable[str]
     pre: Iterable[str]
@@ -30,11 +28,19 @@ class ToolOptions(TypedDict, total=False):
     timeout_seconds: float | None
     max_retries: int | None
     requires_approval: bool | None
+
+
+class ToolOptions(SharedOptions, total=False):
+    """Options of ``tool``, documented there."""
+
+    name: str | None
+    effects: Effects | Iterable[EffectName]
     deferred: bool
 
 
 _COLLECTIONS = ("effects", "tags", "usage_rules", "pre", "post")
-_RUNNING = ("timeout_seconds", "max_retries", "requires_approval")
+RUNNING = ("timeout_seconds", "max_retries", "requires_approval")
+"""Options that say how a tool runs; its definition does not hold them."""
 
 
 @overload
@@ -87,12 +93,12 @@ def tool(
         >>> word_count("to be or not"), word_count.name, word_count.definition.text
         (4, 'word_count', 'Count the words of a text.')
     """
-    if unknown := options.keys() - ToolOptions.__annotations__.keys():
+    if unknown := options.keys() - ToolOptions.__optional_keys__:
         raise UsageError(f"@tool knows no {', '.join(sorted(unknown))}")
     settings: dict[str, Any] = {**options}
     deferred = settings.pop("deferred", False)
     _check_bounds(settings.get("timeout_seconds"), settings.get("max_retries"))
-    running = {name: settings.pop(name) for name in _RUNNING if name in settings}
+    running = {name: settings.pop(name) for name in RUNNING if name in settings}
     settings["examples"] = tuple(settings.get("examples", ()))
     for name in _COLLECTIONS:
         if not isinstance(settings.get(name), Effects):

@@ -6,8 +6,9 @@ reads a file or the network.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.errors import DefinitionError
@@ -474,60 +475,45 @@ Step: TypeAlias = str | None
 
 Steps: TypeAlias = tuple[Step, ...]
 
+_STEP = re.compile(r"\[\]|[^.\[\]]+")
 _MAX_VIEWS = 5_000
 
 
-def places(schema: JsonObject, parameter: str) -> dict[Steps, list[Any]]:
-    """The target of a dotted path: the steps down, and the parts of the schema found there.
+def path_steps(schema: JsonObject, parameter: str) -> Steps:
+    """A dotted path as steps down; a parameter whose own name holds dots is one step.
 
-    The path is read along the schema, through references and alternatives, since a name may itself
-    hold a dot. There is usually one way and one part: several parts when alternatives of ``anyOf``
-    each describe the parameter, several ways when a name with a dot makes the path ambiguous, and
-    none when the schema does not name such a parameter.
+    Example:
+        >>> path_steps({}, "items[].sku")
+        ('items', None, 'sku')
+    """
+    own = schema.get("properties")
+    if isinstance(own, Mapping) and parameter in own:
+        return (parameter,)
+    return tuple(None if step == "[]" else step for step in _STEP.findall(parameter))
+
+
+def parts_at(schema: JsonObject, parameter: str) -> list[Any]:
+    """The parts of a schema that a dotted path names, through references and alternatives.
+
+    There are several when alternatives of ``anyOf`` each describe the parameter, and none when the
+    schema does not name it. Names below the top that hold a dot or a bracket are not found.
 
     Example:
         >>> line = {"type": "object", "properties": {"sku": {"type": "string"}}}
         >>> order = {"properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/Line"}}}}
-        >>> places({**order, "$defs": {"Line": line}}, "items[].sku")
-        {('items', None, 'sku'): [{'type': 'string'}]}
+        >>> parts_at({**order, "$defs": {"Line": line}}, "items[].sku")
+        [{'type': 'string'}]
     """
-    found: dict[Steps, list[Any]] = {}
-    for steps, part in _PathSearch(schema).named(schema, parameter, ()):
-        found.setdefault(steps, []).append(part)
-    return found
-
-
-class _PathSearch:
-    """Follows one path through one schema; alternatives that multiply are followed so far only."""
-
-    def __init__(self, root: JsonObject) -> None:
-        self._root = root
-        self._left = _MAX_VIEWS
-
-    def named(self, part: Any, path: str, above: Steps) -> Iterator[tuple[Steps, Any]]:
-        """The target of a path that starts with the name of a property of ``part``."""
-        for view in self._views(part):
-            properties = view.get("properties")
-            for name, below in properties.items() if isinstance(properties, Mapping) else ():
-                if name and path.startswith(name):
-                    yield from self._below(below, path[len(name) :], (*above, name))
-
-    def _below(self, part: Any, rest: str, steps: Steps) -> Iterator[tuple[Steps, Any]]:
-        if not rest:
-            yield steps, part
-        elif rest.startswith("."):
-            yield from self.named(part, rest[1:], steps)
-        elif rest.startswith("[]"):
-            for view in self._views(part):
-                if "items" in view and "prefixItems" not in view:
-                    yield from self._below(view["items"], rest[2:], (*steps, None))
-
-    def _views(self, part: Any) -> Iterator[JsonObject]:
-        for view in for_same_value(part, self._root, "allOf", "anyOf", "oneOf"):
-            self._left -= 1
-            if self._left < 0:
-                return
-            yield view
+    found: list[Any] = [schema]
+    for step in path_steps(schema, parameter):
+        same = (for_same_value(part, schema, "allOf", "anyOf", "oneOf") for part in found)
+        views = [*islice(chain.from_iterable(same), _MAX_VIEWS)]
+        if step is None:
+            found = [one["items"] for one in views if "items" in one and "prefixItems" not in one]
+        else:
+            named = (one.get("properties") for one in views)
+            found = [one[step] for one in named if isinstance(one, Mapping) and step in one]
+    return found if parameter else []
 
 
 def values_at(

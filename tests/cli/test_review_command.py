@@ -13,9 +13,9 @@ from agentkit import Agent, ToolDefinition, open_store, tool
 from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposal import Proposal, UnreadableProposal
+from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.serving import running, share_of
-from agentkit.evolution.validation.report import FailedCheck, TextOrigin
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library import LibraryChange
 from agentkit.library.chain import read_signer, verify_chain, verify_library
 from agentkit.library.events import Author, EventDraft, chained
@@ -152,16 +152,17 @@ def test_the_page_for_people(invoke, proposal_id, store_url):
     )
 
 
-def test_an_answer_that_steers_the_terminal(invoke, manager):
-    """What a model answered is shown without doing anything to the terminal."""
-    failed = FailedCheck(code="no_block", layer="lexical", message="no block \x1b[2J", advice="-")
+def test_words_that_steer_the_terminal(invoke, manager):
+    """What a model wrote is shown without doing anything to the terminal."""
+    base = manager.library["loan_offer"].definition
+    words = replace(base.description, summary="Sure!\x1b]0;owned\x07")
     record = manager.submit(
-        UnreadableProposal(
-            author=replace(MODEL, name="m\x1b[31m"),
+        Proposal.of(
+            base,
+            replace(base, description=words),
             stream="feedback",
-            tool_name="loan_offer\x07",
-            text="Sure!\x1b]0;owned\x07",
-            failed=(failed,),
+            author=replace(MODEL, name="m\x1b[31m"),
+            reason="because \x1b[2J",
         )
     )
     page = invoke("review", "show", record.proposal_id).stdout

@@ -153,7 +153,6 @@ def test_one_function_and_nothing_else(text: str) -> None:
         ("@composite(complexity=['O(1)'])", 23),
         ("@composite(examples={})", 21),
         ("@composite(examples=[{'result': 1}])", 21),
-        ("@composite(examples=[{'arguments': {'a': {1, 2}}}])", 21),
     ],
 )
 def test_a_decorator_holds_constants_only(decorator: str, column: int) -> None:

@@ -122,7 +122,6 @@ def test_the_older_form_is_read(tools: Mapping[str, Tool]) -> None:
             "targets": ["x"],
             "value": {"kind": "Constant", "value": 1},
         },
-        returning("x"),
         returning({"kind": "Call"}),
         returning({"kind": "Nothing"}),
         returning({"kind": "Constant", "value": [1]}),

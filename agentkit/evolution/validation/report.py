@@ -7,20 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from agentkit.evolution.validation.texts import (
-    Edit,
-    ParameterFacts,
-    Text,
-    edits_between,
-    facts_of,
-    folded,
-    numbers_in,
-    sentences,
-    stands_in,
-    texts_of,
-)
+from agentkit.evolution.validation.texts import Edit, Text, edits_between, folded, texts_of
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import written_out
@@ -64,20 +53,6 @@ class TextOrigin:
             where=record.get("where", ""),
             is_used=record.get("used") is True,
         )
-
-
-class Statement(NamedTuple):
-    """One new sentence of a changed text.
-
-    Attributes:
-        edit: The text that holds it.
-        sentence: The sentence, folded.
-        facts: The parameter that it is about; None for none, or for several.
-    """
-
-    edit: Edit
-    sentence: str
-    facts: ParameterFacts | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,41 +101,9 @@ class ProposedChange:
         return "\n".join(text.text for text in self.texts).casefold()
 
     @cached_property
-    def known_numbers(self) -> frozenset[float]:
-        """Numbers that the base's words state; those of examples are values, not statements."""
-        said = (text.text for text in self.texts if text.kind != "example")
-        return frozenset(numbers_in(folded("\n".join(said))))
-
-    @cached_property
     def known_folded(self) -> str:
         """``known`` without accents and presentation forms, as patterns read texts."""
         return folded(self.known)
-
-    @cached_property
-    def statements(self) -> tuple[Statement, ...]:
-        """The sentences of changed texts that the base does not have.
-
-        Examples, tags and learned rules are left out: they are data, not statements.
-        """
-        return tuple(
-            Statement(edit, sentence, self._about(edit, sentence))
-            for edit in self.edits
-            if edit.kind not in {"example", "tag", "rule"}
-            for sentence in sentences(edit.after)
-            if sentence not in self.known_folded
-        )
-
-    def _about(self, edit: Edit, sentence: str) -> ParameterFacts | None:
-        """The parameter of a text, or the one that a sentence elsewhere names."""
-        if edit.parameter:
-            return self.parameters.get(edit.parameter)
-        named = [path for path in self.parameters if stands_in(path.casefold(), sentence)]
-        return self.parameters[named[0]] if len(named) == 1 else None
-
-    @cached_property
-    def parameters(self) -> Mapping[str, ParameterFacts]:
-        """What the contract and the candidate's rules say about each parameter, by dotted path."""
-        return facts_of(self.base, self.candidate)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

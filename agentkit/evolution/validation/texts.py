@@ -22,10 +22,8 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any, Literal
 
-from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import is_unseen
-from agentkit.tools.schema import resolve_local
 
 LONGEST_SCANNED = 8_000
 """Characters of one text that are looked at. ``lengths_kept`` rejects every longer one."""
@@ -264,115 +262,6 @@ def shown_value(value: Any) -> str:
     return _REPR.repr(value)
 
 
-# --- What the contract and the learned rules say about parameters --------------------------------
-
-
-_LIMITS = (
-    *("minimum", "exclusiveMinimum", "exclusive_minimum", "multipleOf", "multiple_of"),
-    *("maximum", "exclusiveMaximum", "exclusive_maximum"),
-    *("minLength", "maxLength", "minItems", "maxItems"),
-)
-"""How schemas and rules call bounds."""
-
-_DEEPEST = 16
-_MOST_PARAMETERS = 2_000
-"""References multiply parameters at every level; those beyond this many are not looked at."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ParameterFacts:
-    """One parameter of a tool.
-
-    Attributes:
-        path: Dotted path.
-        types: JSON types that it takes; empty when nothing is said.
-        values: What the enum and the rules allow; empty when they say nothing.
-        numbers: Every number that schema and rules state about it.
-        limits: Those of them that bound it.
-        required: Whether a call must give it, as far as the object that holds it goes.
-    """
-
-    path: str
-    types: frozenset[str] = frozenset()
-    values: tuple[Any, ...] = ()
-    numbers: frozenset[float] = frozenset()
-    limits: frozenset[float] = frozenset()
-    required: bool = False
-
-
-def facts_of(contract: ToolDefinition, learned: ToolDefinition) -> Mapping[str, ParameterFacts]:
-    """The parameters of a tool by dotted path, in declared order.
-
-    Args:
-        contract: Whose schema holds.
-        learned: Whose rules hold.
-    """
-    schema = contract.known_signature.parameters
-    rules: dict[str, list[Any]] = {}
-    for rule in rules_of(learned):
-        if isinstance(path := getattr(rule, "parameter", None), str):
-            rules.setdefault(path, []).append(rule)
-    return {
-        path: _facts(path, part, required=required, rules=rules.get(path, []))
-        for path, part, required in islice(_parts(schema, schema, "", 0), _MOST_PARAMETERS)
-    }
-
-
-def _parts(schema: Any, root: JsonObject, path: str, depth: int) -> Iterator[tuple[str, Any, bool]]:
-    """The parts of a schema by path, each with whether it is required."""
-    schema = _resolved(schema, root)
-    if depth > _DEEPEST:
-        return
-    required = sequence(schema.get("required"))
-    below = {
-        f"{path}.{name}" if path else str(name): (part, name in required)
-        for name, part in mapping(schema.get("properties")).items()
-    }
-    if path and isinstance(schema.get("items"), Mapping):
-        below[f"{path}[]"] = (schema["items"], False)
-    for place, (part, is_required) in below.items():
-        yield place, _resolved(part, root), is_required
-        yield from _parts(part, root, place, depth + 1)
-
-
-def _resolved(part: Any, root: JsonObject) -> Mapping[str, Any]:
-    reference = mapping(part).get("$ref")
-    return mapping(resolve_local(root, reference) if isinstance(reference, str) else part)
-
-
-def _facts(
-    path: str, part: Mapping[str, Any], *, required: bool, rules: list[Any]
-) -> ParameterFacts:
-    choices = (one for word in ("anyOf", "oneOf", "allOf") for one in sequence(part.get(word)))
-    branches = [part, *map(mapping, choices)]
-    kinds = [branch.get("type") for branch in branches]
-    values = [value for one in branches for value in sequence(one.get("enum"))]
-    values += [one["const"] for one in branches if "const" in one]
-    values += [value for rule in rules for value in sequence(getattr(rule, "values", ()))]
-    stated = [one.get(word) for one in branches for word in _LIMITS]
-    learned = [getattr(rule, word, None) for rule in rules for word in _LIMITS]
-    limits = _numbers([*stated, *learned])
-    return ParameterFacts(
-        path=path,
-        types=frozenset(
-            one for kind in kinds for one in (sequence(kind) or (kind,)) if isinstance(one, str)
-        ),
-        values=tuple(values),
-        numbers=frozenset([*limits, *_numbers([*values, part.get("default")])]),
-        limits=frozenset(limits),
-        required=required,
-    )
-
-
-def _numbers(values: Iterable[Any]) -> list[float]:
-    """The finite numbers among values; those too large for a float are left out."""
-    return [
-        float(value)
-        for value in values
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-    ]
-
-
 # --- Phrases -------------------------------------------------------------------------------------
 
 
@@ -384,8 +273,8 @@ def sections(name: str) -> Mapping[str, tuple[str, ...]]:
     """The lines of ``phrases/<name>.txt`` by section; those above the first one have no name.
 
     Example:
-        >>> list(sections("units"))
-        ['time', 'temperature', 'length', 'mass', 'share', 'money', 'data']
+        >>> list(sections("tool_names"))
+        ['marked', 'called', 'orders']
     """
     file = files(__package__ or "").joinpath("phrases", f"{name}.txt")
     found: dict[str, list[str]] = {}
@@ -455,7 +344,6 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _INVISIBLE = re.compile(
     r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
 )
-_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
 _SPACE = re.compile(r"\s+")
 _ARTICLES = re.compile(r"\b(?:an?|the|der|die|das|eine?|l[ea]s?|une?|el|los|las|una)\b")
 
@@ -496,18 +384,6 @@ def wording_key(text: str) -> str:
     return (
         " ".join(re.findall(r"[^\W_]+", _ARTICLES.sub(" ", folded(text).replace("_", " ")))) or text
     )
-
-
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, each folded.
-
-    Example:
-        >>> list(sentences("Price in euros. Tax included."))
-        ['price in euros.', 'tax included.']
-    """
-    for part in _END.split(text):
-        if part.strip():
-            yield folded(part).strip()
 
 
 def stands_in(word: str, text: str) -> bool:
@@ -559,14 +435,3 @@ def readings_of(written: str) -> set[float]:
     plain = written.replace("\u2212", "-")
     forms = {_THOUSANDS.sub("", plain).replace(",", "."), plain.replace(",", ".")}
     return {float(form) for form in forms if re.fullmatch(r"-?\d{1,300}(?:\.\d+)?", form)}
-
-
-@cache
-def units() -> Mapping[str, tuple[str, str]]:
-    """What each word of a unit measures, and which unit it is."""
-    return {
-        word: (dimension, line.partition(": ")[0])
-        for dimension, lines in sections("units").items()
-        for line in lines
-        for word in line.partition(": ")[2].split()
-    }

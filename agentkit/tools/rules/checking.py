@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import islice
 from typing import Any, Protocol
 
-from agentkit.tools.canonical import exact, is_finite
+from agentkit.tools.canonical import is_finite
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.patterns import FORMAT_EXAMPLES
@@ -51,65 +49,27 @@ def holds(rule: OneOf | Between | Form, value: Any) -> bool:
 
 
 def nearest_allowed(rule: OneOf | Between | Form, value: Any) -> tuple[str, ...]:
-    """Allowed values that come near one that is not, as they are written in a call, best first.
+    """Listed values that come near one that is not, best first, or the example of a form.
 
     Example:
         >>> nearest_allowed(OneOf(parameter="periods", values=(36, 48, 60)), 40)
         ('36', '48', '60')
-        >>> nearest_allowed(Between(parameter="n", minimum=1, maximum=9), 12)
-        ('9',)
-        >>> nearest_allowed(Between(parameter="n", exclusive_minimum=0), -2.5)
-        ('1',)
     """
     match rule:
-        case OneOf():
-            return _nearest_members(rule, value)
-        case Between():
-            near = _nearest_numbers(rule, value) if rule.measure == "value" else ()
-            return tuple(map(scalar_text, near))
+        case OneOf() if isinstance(value, str):
+            return close_to(value, [member for member in rule.values if isinstance(member, str)])
+        case OneOf() if _is_number(value):
+            numbers = sorted(filter(_is_number, rule.values), key=lambda one: abs(one - value))
+            return tuple(map(scalar_text, numbers[:_MOST_NEAREST]))
         case Form():
             example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
             return (example,) if example else ()
-
-
-def _nearest_members(rule: OneOf, value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return close_to(value, [member for member in rule.values if isinstance(member, str)])
-    if not _is_number(value):
-        return ()
-    numbers = [member for member in rule.values if _is_number(member)]
-    numbers.sort(key=lambda member: abs(member - value))
-    return tuple(map(scalar_text, numbers[:_MOST_NEAREST]))
+    return ()
 
 
 def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and is_finite(value)
-
-
-def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
-    """The bound that was overstepped, or the multiples beside it.
-
-    Next to a bound that is itself not allowed no number is the nearest; the next whole one serves.
-    """
-    if not all(map(_is_number, (value, *rule.lows, *rule.highs))):
-        return []
-    inside = min((max((value, *rule.lows)), *rule.highs))
-    step = keywords(rule).get("multipleOf")
-    if step is None and holds(rule, inside):
-        return [inside]
-    step = exact(step or 1)
-    below = exact(inside) // step * step
-    numbers = [_plain(below + times * step) for times in (0, 1, -1)]
-    allowed = [number for number in numbers if number is not None and holds(rule, number)]
-    return [number for number in allowed if number >= below] or allowed
-
-
-def _plain(number: Fraction) -> Any:
-    """A fraction as the shortest number that is equal to it; None when there is none."""
-    if number.denominator == 1:
-        return int(number)
-    return float(number) if abs(number) <= sys.float_info.max else None
 
 
 # --- earlier calls (call_before) ------------------------------------------------------------------

@@ -7,11 +7,14 @@ Records are not checked when they are made. What a model or a file gave may hold
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
-from agentkit.tools.canonical import is_finite
-from agentkit.tools.error_messages import short_repr
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import is_json
+from agentkit.tools.error_messages import problems_of, short_repr
+from agentkit.tools.schema import JSON_TYPES
+from agentkit.tools.schema_validator import UncheckableError, schema_errors
 
 JsonScalar: TypeAlias = str | int | float | bool | None
 
@@ -83,7 +86,7 @@ class Form:
         parameter: Dotted path.
         pattern: A regular expression that the whole text matches; empty when ``format`` says it.
         format: A form that has a name; empty when ``pattern`` says it.
-        words: The form in words (``two capital letters``); needed with a pattern.
+        words: The form in words (``two capital letters``); say it better than a pattern.
         example: A value that has the form.
     """
 
@@ -186,27 +189,71 @@ _KINDS: Mapping[str, type[Rule]] = {
     "call_before": CallBefore,
     "takes": Takes,
 }
-_NUMBERS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of", "calls")
-_TEXTS = frozenset({"others", "types"})
-_SCALARS = (str, int, float, bool, type(None))
+# --- as JSON, and what a record may hold ----------------------------------------------------------
+
+MAX_VALUES = 64
+"""Most values that a rule may list: a model reads them all at every turn."""
+
+_BOUNDS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum")
+_TEXT: JsonObject = {"type": "string"}
+_PARTS: Mapping[str, JsonObject] = {
+    **{name: {"type": ["number", "null"]} for name in (*_BOUNDS, "multiple_of")},
+    **{name: {"type": "array", "items": _TEXT} for name in ("others", "types")},
+    "calls": {"type": "number"},
+    "required": {"type": "boolean"},
+    "values": {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}},
+}
+"""The schema of each part that is no text."""
+
+_COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_SENSIBLE: Mapping[str, JsonObject] = {
+    "one_of": {
+        "properties": {"values": {"minItems": 1, "maxItems": MAX_VALUES, "uniqueItems": True}}
+    },
+    "between": {
+        "anyOf": [{"required": [name]} for name in (*_BOUNDS, "multiple_of", "unit")],
+        "properties": {"multiple_of": {"exclusiveMinimum": 0}},
+        "if": {"properties": {"measure": {"const": "value"}}},
+        "else": {
+            "properties": {
+                "measure": {"enum": [*get_args(Measure)]},
+                **dict.fromkeys(("minimum", "maximum"), _COUNT),
+                **dict.fromkeys((*_BOUNDS[2:], "multiple_of", "unit"), False),
+            },
+        },
+    },
+    "form": {
+        "oneOf": [{"required": ["pattern"]}, {"required": ["format"]}],
+        "properties": {"format": {"enum": [*get_args(NamedFormat)]}},
+    },
+    "requires": {"properties": {"others": {"minItems": 1}}},
+    "condition": {"properties": {"words": {"pattern": r"\S"}}},
+    "takes": {
+        "properties": {
+            "parameter": {"pattern": r"^[A-Za-z_][\w.-]{0,63}$"},
+            "types": {"items": {"pattern": rf"^({'|'.join(JSON_TYPES)})(\[\])*$"}},
+        }
+    },
+}
+"""What a rule of each kind needs beyond its form to say something."""
 
 
 def why_malformed(rule: Any) -> str:
-    """The problem of a rule's record; empty for a valid one.
+    """The problem of a rule's record; empty for one that says something.
 
     Example:
         >>> why_malformed(OneOf(parameter="days", values=(1, 2)))
         ''
         >>> why_malformed(Between(parameter="days", minimum="1"))
-        "its minimum is '1', not a number"
+        "`minimum` must be a number or null, got the string '1'"
     """
     if type(rule) not in get_args(Rule):
         return f"{short_repr(rule)} is no rule"
-    for name in (field.name for field in fields(rule) if field.name != "kind"):
-        value = getattr(rule, name)
-        if expected := _expected_form(name, value):
-            return f"its {name} is {short_repr(value)}, not {expected}"
-    return ""
+    record = rule_to_json(rule)
+    why = _misfit(record, rule.kind, _SENSIBLE.get(rule.kind))
+    if not why and any(isinstance(getattr(rule, field.name), list) for field in fields(rule)):
+        return "one of its parts is a list; write a tuple"
+    return why
 
 
 def rule_to_json(rule: Rule) -> dict[str, Any]:
@@ -235,46 +282,30 @@ def rule_from_json(record: Mapping[str, Any]) -> Rule:
     """
     if not isinstance(record, Mapping):
         raise TypeError(f"a rule is an object with a kind, got {record!r:.80}")
-    values = {key: tuple(part) if isinstance(part, list) else part for key, part in record.items()}
-    kind = values.pop("kind", None)
+    kind: Any = record.get("kind")
     make: Any = _KINDS.get(kind) if isinstance(kind, str) else None
     if make is None:
         raise TypeError(f"there is no rule of kind {kind!r:.80}; known are {', '.join(_KINDS)}")
-    known = [field.name for field in fields(make) if field.name != "kind"]
-    if strangers := values.keys() - set(known):
-        names = ", ".join(sorted(map(repr, strangers)))
-        raise TypeError(f"a rule of kind {kind} has no part {names}; it has {', '.join(known)}")
-    for name, value in values.items():
-        if expected := _expected_form(name, value, is_json=True):
-            place = f"the part {name} of a rule of kind {kind}"
-            raise TypeError(f"{place} is {expected}, got {record[name]!r:.80}")
+    if why := _misfit(dict(record), kind):
+        raise TypeError(f"a rule of kind {kind} cannot be read: {why}")
+    values = {key: tuple(part) if isinstance(part, list) else part for key, part in record.items()}
     rule: Rule = make(**values)
     return rule
 
 
-def _expected_form(name: str, value: Any, *, is_json: bool = False) -> str:
-    """The expected content of a part of a rule; empty when it is valid.
-
-    JSON has no infinities, though Python reads them out of JSON text.
-    """
-    if name in _NUMBERS:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = value is None or (is_number and (not is_json or is_finite(value)))
-        return "" if fits else "a number"
-    if name == "required":
-        return "" if isinstance(value, bool) else "true or false"
-    if name not in {"values", *_TEXTS}:
-        return "" if isinstance(value, str) and _is_unicode(value) else "a text"
-    kinds = str if name in _TEXTS else _SCALARS
-    fits = isinstance(value, tuple) and all(
-        isinstance(one, kinds)
-        and not (isinstance(one, str) and not _is_unicode(one))
-        and not (is_json and isinstance(one, float) and not is_finite(one))
-        for one in value
-    )
-    return "" if fits else "a list of texts" if name in _TEXTS else "a list of values"
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it can be written: half of a surrogate pair cannot, and has no digest."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+def _misfit(record: JsonObject, kind: str, more: JsonObject | None = None) -> str:
+    """Why a record is no rule of a kind; empty when it is one."""
+    parts = fields(_KINDS[kind])
+    form = {
+        "properties": {part.name: _PARTS.get(part.name, _TEXT) for part in parts},
+        "required": [part.name for part in parts if part.default is MISSING],
+        "additionalProperties": False,
+    }
+    try:
+        errors = schema_errors(record, {"allOf": [form, more or {}]})
+    except UncheckableError as error:
+        return str(error)
+    owner = f"a part of a rule of kind {kind}"
+    for problem in problems_of(errors, owner=owner, noun="part", whole="rule"):
+        return problem.rule
+    return "" if is_json(record) else "it holds a value that JSON does not have"

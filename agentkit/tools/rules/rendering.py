@@ -28,7 +28,7 @@ from agentkit.tools.rules.records import (
     Rule,
     Takes,
 )
-from agentkit.tools.schema import Steps, places, references, schemas_in
+from agentkit.tools.schema import Steps, parts_at, path_steps, references, schemas_in
 from agentkit.tools.schema_validator import fits
 
 # --- the sentence ---------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
         return None
     if isinstance(rule, Takes):
         return _with_parameter(schema, rule)
-    found = places(schema, rule.parameter)
-    if not found or (isinstance(rule, Form) and rule.pattern and why_unsafe(rule.pattern)):
+    parts = parts_at(schema, rule.parameter)
+    if not parts or (isinstance(rule, Form) and rule.pattern and why_unsafe(rule.pattern)):
         return None
     if isinstance(rule, Requires):
         required = schema.get("dependentRequired", {})
@@ -190,7 +190,7 @@ def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
             return None
         both = list(dict.fromkeys([*required.get(rule.parameter, []), *rule.others]))
         return {**schema, "dependentRequired": {**required, rule.parameter: both}}
-    steps, parts = next(iter(found.items()))
+    steps = path_steps(schema, rule.parameter)
     return _at(schema, steps, lambda part: _stated(rule, parts, schema, part))
 
 

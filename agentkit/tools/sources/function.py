@@ -149,7 +149,7 @@ def read_shape(shape: CallableShape, options: DefinitionOptions) -> Tool:
             text=(*options.text, *words.raises),
             complexity=options.complexity,
         ),
-        examples=_examples(options.examples, schema, name),
+        examples=worked_examples(options.examples, schema, name),
         origin=Origin(kind="function", reference=shape.reference),
     )
     convert: dict[str, Any] = {}
@@ -217,32 +217,47 @@ def _result_schema(
     return {**schema, "description": words.returns} if words.returns else schema
 
 
-def _examples(
-    examples: Iterable[Example | JsonObject], schema: JsonObject, tool_name: str
+def worked_examples(
+    examples: Iterable[Example | JsonObject],
+    schema: JsonObject,
+    tool_name: str,
+    *,
+    result: JsonObject | None = None,
 ) -> tuple[Example, ...]:
-    own = tuple(
-        example if isinstance(example, Example) else _as_example(example, tool_name)
-        for example in examples
-    )
-    for example in own:
-        if fits(dict(example.arguments), schema) is False or not is_json(dict(example.arguments)):
-            raise DefinitionError(
-                f"tool {tool_name}: the example {dict(example.arguments)!r} breaks the tool's own "
-                f"schema {schema!r}; write the arguments as JSON that fits",
-                tool_name=tool_name,
+    """Worked calls as records.
+
+    Args:
+        examples: The calls, as ``Example`` or as its JSON form.
+        schema: The schema of the arguments.
+        tool_name: For messages.
+        result: The schema that known results fit; None where they are not checked.
+
+    Raises:
+        DefinitionError: One is no call, is not JSON, or does not fit.
+    """
+    own: list[Example] = []
+    for one in examples:
+        try:
+            example = one if isinstance(one, Example) else Example(**one)
+            arguments = dict(example.arguments)
+        except (TypeError, ValueError) as error:
+            why = f"an example has arguments, and may have result and query; got {one!r}"
+            raise _refused(tool_name, why) from error
+        if fits(arguments, schema) is False or not is_json([arguments, example.result]):
+            why = (
+                f"the example {arguments!r} breaks the tool's own schema {schema!r}; write the "
+                "arguments as JSON that fits"
             )
-    return own
+            raise _refused(tool_name, why)
+        is_known = example.result is not None and result is not None
+        if is_known and fits(example.result, result, root=result) is False:
+            raise _refused(tool_name, f"the result {example.result!r} of an example does not fit")
+        own.append(example)
+    return tuple(own)
 
 
-def _as_example(record: JsonObject, tool_name: str) -> Example:
-    try:
-        return Example(**record)
-    except TypeError as error:
-        raise DefinitionError(
-            f"tool {tool_name}: an example has arguments, and may have result and query; got "
-            f"{record!r}",
-            tool_name=tool_name,
-        ) from error
+def _refused(tool_name: str, why: str) -> DefinitionError:
+    return DefinitionError(f"tool {tool_name}: {why}", tool_name=tool_name)
 
 
 def import_place(place: str) -> ModuleType:
@@ -340,11 +355,11 @@ def _pydantic_properties(
     for one in parameters:
         schema = properties[one.name]
         if "default" in schema and is_required(one):
-            raise DefinitionError(
-                f"tool {tool_name}: the default of {one.name!r} stands inside Annotated, where "
-                f"Python does not see it; write `{one.name}: Annotated[...] = <default>`",
-                tool_name=tool_name,
+            why = (
+                f"the default of {one.name!r} stands inside Annotated, where Python does not see "
+                f"it; write `{one.name}: Annotated[...] = <default>`"
             )
+            raise _refused(tool_name, why)
         if not is_json(schema.get("default")):  # such as infinity
             del schema["default"]
     return properties, _untitled(in_order(shared)).get("$defs", {})
@@ -411,11 +426,9 @@ def _unusable(annotation: Any, error: Exception, *, tool_name: str, place: str) 
     is_plain = isinstance(annotation, type) and not typing.get_args(annotation)
     shown = annotation.__name__ if is_plain else str(annotation)
     reason = str(error).strip().splitlines()[0]
-    return DefinitionError(
-        f"tool {tool_name}: {place} is annotated {shown}, which has no JSON Schema ({reason}); "
-        f"{_ADVICE}{_NOT_FOR_MODELS * place.startswith('parameter')}",
-        tool_name=tool_name,
-    )
+    advice = f"{_ADVICE}{_NOT_FOR_MODELS * place.startswith('parameter')}"
+    why = f"{place} is annotated {shown}, which has no JSON Schema ({reason}); {advice}"
+    return _refused(tool_name, why)
 
 
 def _needs_conversion(annotation: Any) -> bool:

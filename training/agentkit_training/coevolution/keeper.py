@@ -27,7 +27,6 @@ from agentkit.evolution import (
     Observations,
     Proposer,
     ToolManager,
-    UnreadableProposal,
     evolve,
     insert_mined,
     mine,
@@ -35,7 +34,7 @@ from agentkit.evolution import (
 )
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.lifecycle import ProposalOutcome as RoundOutcome
-from agentkit.evolution.proposal import Suggestion
+from agentkit.evolution.proposal import PassedOver, Proposal
 from agentkit.evolution.repository import LibraryStore
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.checks import validate
@@ -204,21 +203,17 @@ async def taught(
     good = tuple(episode for episode in episodes if is_success(episode, rho))
     if not good:
         return ()
-    seen = Observations(library=manager.refresh(), episodes=good)
+    unread: list[PassedOver] = []
+    seen = Observations(library=manager.refresh(), episodes=good, pass_over=unread.append)
     found: list[ProposalOutcome] = []
     try:
         suggested = await CompositeStream(teacher).propose(seen)
     except ModelError as error:
         return (_rejected("", f"{teacher.name} did not answer: {error}", "no_answer"),)
     for one in suggested:
-        if isinstance(one, UnreadableProposal):
-            why = "; ".join(check.message for check in one.failed)
-            found.append(_rejected(one.tool_name, why, *(check.code for check in one.failed)))
-        else:
-            done = await manager.insert_async(
-                one.candidate, evidence=one.evidence, reason=one.reason
-            )
-            found.append(_inserted(one.candidate.name, done))
+        done = await manager.insert_async(one.candidate, evidence=one.evidence, reason=one.reason)
+        found.append(_inserted(one.candidate.name, done))
+    found += [_rejected("", one.why, one.reason) for one in unread]
     return tuple(found)
 
 
@@ -272,7 +267,7 @@ class Shuffled:
         """That of the proposer, which is who answers for it."""
         return self._proposer.name
 
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """What the proposer suggests about the wrong tools."""
         names = _next_names(observations)
         if not names:
