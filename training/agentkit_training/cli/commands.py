@@ -406,23 +406,21 @@ def evaluate(
 
 
 @command()
-def export(run: Path, *, folder: _Folder, precision: Literal["f32", "f16"] = "f32") -> None:
+def export(run: Path, *, folder: _Folder) -> None:
     """Write what RUN has learned so far as the runtime takes it: adapter or weights, and library.
 
     A run that ended has its hand-over already, in 'handover'; this makes one from the newest
-    checkpoint of a run that is under way, or with another precision.
+    checkpoint of a run that is under way.
 
     Args:
         folder (DIRECTORY): Where to write the hand-over.
-        precision: Of the adapter's numbers.
 
     Examples:
       agentkit-train export runs/loans --output loans
-      agentkit-train export runs/loans --output loans --precision f16
     """
     if folder.resolve().is_relative_to((run / "checkpoints").resolve()):
         raise UsageError(f"{folder} lies among the checkpoints of the run; choose another folder")
-    handed = export_job(run, folder, adapter_precision=precision)
+    handed = export_job(run, folder)
     say(f"Wrote {handed.folder}.")
     show_handover(handed, RunDirectory(run))
 
