@@ -307,7 +307,7 @@ def above(manager):
     """The manager, with two composites over ``add``."""
     for source in (TOTAL, TWICE):
         outcome = manager.insert(source)
-        assert outcome.to_json()["outcome"] == "added", str(outcome)
+        assert outcome.outcome == "added", str(outcome)
     return manager
 
 
