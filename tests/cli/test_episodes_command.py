@@ -164,9 +164,9 @@ def test_foreign_text_can_not_steer_the_terminal(invoke, store_url):
 
 
 @pytest.mark.usefixtures("episodes")
-@pytest.mark.parametrize(("asked", "found"), [("last", "bb03"), ("b", "bb03"), ("aa02", "aa02")])
-def test_an_episode_is_found_by_id_beginning_or_last(as_json, asked, found):
-    """The whole id, a beginning that fits one episode, and the word last all work."""
+@pytest.mark.parametrize(("asked", "found"), [("last", "bb03"), ("aa02", "aa02")])
+def test_an_episode_is_found_by_id_or_last(as_json, asked, found):
+    """The id and the word last both work."""
     assert as_json("episodes", "show", asked)["episode_id"] == found
 
 
@@ -297,7 +297,7 @@ def test_artifacts_and_episodes_do_not_mix(invoke, kept, arguments, said):
 @pytest.mark.usefixtures("kept")
 def test_prune_deletes_the_oldest(invoke, as_json):
     """It tells what went, and what the store holds now."""
-    gone = as_json("episodes", "prune", "--max-age", "3d")
+    gone = as_json("episodes", "prune", "--max-age", "3")
     assert (gone["gone"]["count"], gone["kept"]["count"]) == (3, 2)
     result = invoke("episodes", "prune", "--max-count", "1")
     assert "1 episode (" in result.stderr
@@ -310,8 +310,7 @@ def test_prune_deletes_the_oldest(invoke, as_json):
     ("arguments", "said"),
     [
         ((), "give --max-age or --max-count"),
-        (("--max-age", "soon"), "write 30d"),
-        (("--max-age", "9999999999w"), "write 30d"),
+        (("--max-age", "soon"), "'soon'"),
         (("--max-count", "-1"), "-1"),
     ],
 )

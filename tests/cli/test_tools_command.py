@@ -216,7 +216,7 @@ def test_a_taken_name_follows_the_policy(
     result = invoke("tools", "import", name, "--on-conflict", policy)
     assert result.exit_code == status
     assert result.stdout.strip() == told
-    assert {t["name"]: t["summary"] for t in as_json("tools", "list")} == summaries
+    assert {t["name"]: t["description"]["summary"] for t in as_json("tools", "list")} == summaries
 
 
 def test_what_show_prints_can_be_imported(invoke, as_json, tools_file, tmp_path):
@@ -267,7 +267,7 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
         "after result != ''",
         "learned amount must be one of 7, 8. (one_of)",
         'example {"day": "sat"} -> "ok"',
-        "named bookTable there",
+        "bookTable",
         'returns {"type": "string"}',
     ):
         assert part in told
@@ -452,7 +452,7 @@ def test_tools_are_found(play, as_json, tmp_path):
     assert [hit["name"] for hit in found["hits"]] == ["tide_table"]
     assert "tide_table" in found["offered"]
     assert sum(found["hits"][0]["fields"].values()) == pytest.approx(found["hits"][0]["score"])
-    assert (found["stages"][-1]["stage"], found["unmatched"]) == ("offer", [])
+    assert found["stages"][-1]["stage"] == "offer"
 
 
 def test_a_catalogue_is_examined(play, tmp_path):
@@ -475,7 +475,7 @@ def test_a_composite_is_shown_with_its_children(play, store_url, tmp_path):
     with closing(open_store(store_url)) as store:
         ToolManager(store, tools=load_tools(["calculator.py"])).insert(TOTAL)
     play(
-        ("tools show order_total", 0, "depth 1", "saves 1 call", "calls add", "def order_total("),
+        ("tools show order_total", 0, "depth 1", "calls add", "def order_total("),
         ("tools show add", 0, "used by order_total"),
     )
 

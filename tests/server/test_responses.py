@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from agentkit import Agent
-from agentkit.models import OpenAICompatibleModel, ReasoningDelta, TextDelta, openai_responses_model
+from agentkit.models import OpenAICompatibleModel, TextDelta, openai_responses_model
 from tests.support.model_server import ErrorStatus, HalfStream, ProviderServer, Reply
 
 KEY, OTHER_KEY = "sk-0123456789abcdef", "sk-fedcba9876543210"
@@ -43,7 +43,7 @@ async def test_an_answer_comes_whole(client, make_app, served, store, keys):
 
 
 async def test_a_stream_has_the_items_of_the_whole_answer(client, make_app, served):
-    """Reasoning and text come as deltas; the last event holds both as items."""
+    """Text comes as deltas, without the model's reasoning; the last event holds it as an item."""
     with ProviderServer([Reply(reasoning="Three eights.", text="24 it is")]) as provider:
         model = OpenAICompatibleModel("m", base_url=provider.base_url)
         with served(make_app(model)) as url:
@@ -55,11 +55,9 @@ async def test_a_stream_has_the_items_of_the_whole_answer(client, make_app, serv
     assert kinds[:2] == ["response.created", "response.in_progress"]
     assert kinds[-1] == "response.completed"
     assert [event.sequence_number for event in events] == list(range(len(events)))
-    thought = [e.delta for e in events if e.type == "response.reasoning_text.delta"]
     said = [e.delta for e in events if e.type == "response.output_text.delta"]
-    assert "".join(thought) == "Three eights."
     assert "".join(said) == final.output_text == "24 it is"
-    assert [item.type for item in final.output] == ["reasoning", "message"]
+    assert [item.type for item in final.output] == ["message"]
     assert all(item.status == "completed" for item in final.output)
 
 
@@ -191,8 +189,6 @@ async def test_agentkits_own_client_of_the_protocol(make_app, served, stream):
                     first = events[-1].result
                     said = [e.text for e in events if isinstance(e, TextDelta)]
                     assert "".join(said) == "24"
-                    thought = [e.text for e in events if isinstance(e, ReasoningDelta)]
-                    assert "".join(thought) == "Three eights."
                 else:
                     first = await agent.run("3 x 8?")
                 second = await agent.run("Sure?", history=first)
