@@ -29,7 +29,7 @@ from agentkit.errors import CompositeError, CompositeRunError, ContractViolation
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.canonical import is_finite
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import close_to, path_text, short_repr, value_text
+from agentkit.tools.error_messages import close_to, path_text, plain_text, value_text
 from agentkit.tools.patterns import why_unsafe
 from agentkit.tools.rules.checking import holds, missing_call, nearest_allowed
 from agentkit.tools.rules.records import (
@@ -255,7 +255,7 @@ def _broken(
             return ""
     except (CompositeRunError, UsageError) as error:
         return f"cannot be evaluated: {error}"
-    assignments = ", ".join(f"{name} = {short_repr(value)}" for name, value in shown.items())
+    assignments = ", ".join(f"{name} = {plain_text(value)}" for name, value in shown.items())
     return f"does not hold for {assignments}" if assignments else "does not hold"
 
 
@@ -365,7 +365,7 @@ class RuleChecker:
         except (CompositeRunError, UsageError):  # a parameter is not given, or is not a number
             return None
         assignments = " and ".join(
-            f"{name} = {_value_shown(values[name])}" for name in expression.reads
+            f"{name} = {plain_text(values[name])}" for name in expression.reads
         )
         shown = f"{rule.words.rstrip('.')}, got {assignments}"
         return self._broken(rule, shown, expression.reads[:1])
@@ -383,10 +383,6 @@ class RuleChecker:
             nearest=nearest,
             cause=rule.kind,
         )
-
-
-def _value_shown(value: Any) -> str:
-    return value_text(value).removeprefix("the number ").removeprefix("the string ")
 
 
 # --- what is wrong with a rule --------------------------------------------------------------------

@@ -7,6 +7,7 @@ post=...)`` L3, ``examples=`` L4. Nothing of the text is run.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter
@@ -294,9 +295,9 @@ def _read_decorators(parsed: ParsedSource, faults: list[Fault]) -> DefinitionOpt
                 faults.append(Fault(keyword.value, "decorator", message))
     owner = "an option of @composite"
     for problem in problems_of(schema_errors(found, _OPTIONS), owner=owner, noun="option"):
-        place = places.get(str(problem.path[0]), parsed.function)
-        faults.append(Fault(place, "decorator", f"{problem.rule}, in @composite"))
-        found.pop(str(problem.path[0]), None)
+        name = re.split(r"[.\[]", problem.path)[0]
+        faults.append(Fault(places[name], "decorator", f"{problem.rule}, in @composite"))
+        found.pop(name, None)
     return DefinitionOptions(**found)
 
 

@@ -11,7 +11,6 @@ from .definition import (
     ToolDefinition as ToolDefinition,
 )
 from .error_messages import (
-    ArgumentProblem as ArgumentProblem,
     close_to as close_to,
     problems_of as problems_of,
 )

@@ -17,10 +17,9 @@ from support.json_schemas import SCHEMAS, VALUES
 
 from agentkit import Agent, Library, Tool
 from agentkit.errors import DefinitionError
-from agentkit.messages import ToolCall
+from agentkit.messages import ToolCall, ToolFailure
 from agentkit.testing import ScriptedModel
 from agentkit.tools import (
-    ArgumentProblem,
     ArgumentValidator,
     Signature,
     ToolDefinition,
@@ -144,7 +143,7 @@ def test_sentences(validator: ArgumentValidator, arguments, rule, path, keyword)
     """The sentence names the argument, what it must be and what was got."""
     (problem,) = validator.check({"city": "Rome"} | arguments)
     assert problem.rule == rule
-    assert (problem.path_text, problem.keyword) == (path, keyword)
+    assert (problem.path, problem.cause) == (path, keyword)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_unknown_argument_names_what_was_meant(
     """A misspelt argument, or the only one in the place of the only missing one, is explained."""
     problem = validator.check(arguments)[0]
     assert (problem.rule, problem.nearest) == (rule, nearest)
-    assert problem.keyword == "additionalProperties"
+    assert problem.cause == "additionalProperties"
 
 
 def test_a_clear_slip_is_corrected_only_when_the_call_is_right_then(
@@ -182,7 +181,7 @@ def test_a_clear_slip_is_corrected_only_when_the_call_is_right_then(
     """Text for a number runs as a number; beside another fault the call is refused for that."""
     assert validator.runnable({"city": "Rome", "days": "3"}) == {"city": "Rome", "days": 3}
     refused = validator.runnable({"city": "Rome", "days": "3", "when": "tomorrow"})
-    assert isinstance(refused, ArgumentProblem)
+    assert isinstance(refused, ToolFailure)
 
 
 # --- broken schemas, remote references, deep values -----------------------------------------------

@@ -431,7 +431,7 @@ def test_only_texts_of_parameters_change(definition):
 def test_calls_are_validated_as_before(definition, arguments):
     """The same calls are refused for the same reasons; the schema that is quoted has its words."""
     before, after = (
-        [(one.path, one.rule, one.keyword) for one in ArgumentValidator(shown).check(arguments)]
+        [(one.path, one.rule, one.cause) for one in ArgumentValidator(shown).check(arguments)]
         for shown in (definition, cued(definition))
     )
     assert before == after
