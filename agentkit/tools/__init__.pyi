@@ -37,8 +37,6 @@ from .schema_validator import (
     schema_errors as schema_errors,
 )
 from .sources.dialects import (
-    NormalisedSchema as NormalisedSchema,
-    SchemaChange as SchemaChange,
     normalise_parameters as normalise_parameters,
     normalise_schema as normalise_schema,
 )

@@ -25,13 +25,13 @@ from agentkit.tools import sources  # a door: it loads when a schema is read
 from agentkit.tools.canonical import same_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import problem, problems_of, value_text
+from agentkit.tools.patterns import why_unusable
 from agentkit.tools.schema import (
-    MAX_DEPTH,
     attach_descriptions,
-    check_bounds,
     for_same_value,
     references,
     resolve_local,
+    schemas_in,
 )
 from agentkit.tools.schema_validator import (
     SchemaError,
@@ -90,14 +90,13 @@ class ArgumentValidator:
         if self._prepared:
             return
         schema = self._definition.signature.parameters
-        try:
-            check_bounds(schema, max_depth=MAX_DEPTH)
-            changes = sources.normalise_parameters(schema).changes
-        except DefinitionError as error:
-            raise self._broken(str(error)) from error
-        for change in changes:
-            if change.is_fault or change.rule.startswith(sources.PATTERN_DROPPED):
-                raise self._broken(f"at {change.pointer[1:]}: {change.rule}")
+        if fault := sources.schema_fault(schema) or sources.reference_fault(schema):
+            raise self._broken(fault)
+        for part in schemas_in(schema):
+            patterns = [part["pattern"]] if "pattern" in part else []
+            for pattern in [*patterns, *part.get("patternProperties", ())]:
+                if why := why_unusable(pattern):
+                    raise self._broken(f"its pattern {pattern[:80]!r} {why}")
         for reference in references(schema):
             if reference.startswith("#/") and resolve_local(schema, reference) is None:
                 raise self._broken(f"the reference {reference!r} points nowhere")

@@ -197,7 +197,7 @@ def validator_of(**properties) -> ArgumentValidator:
 @pytest.mark.parametrize(
     ("schema", "fragment"),
     [
-        ({"type": "objekt"}, "at properties/x/type"),
+        ({"type": "objekt"}, "`properties.x.type` must be one of"),
         ({"pattern": "("}, "pattern"),
         ({"$ref": "#/$defs/missing"}, "'#/$defs/missing' points nowhere"),
     ],
@@ -541,15 +541,15 @@ def test_long_messages_are_counted() -> None:
 
 def test_schemas_of_schemas_are_bounded() -> None:
     """Whether data are a schema at all is found out within the bound too."""
-    assert schema_fault({"items": {}}) is None
+    assert schema_fault({"items": {}}) == ""
     assert schema_fault({"items": [{}]})
-    assert str(schema_fault({"properties": {"x": {"type": 3}}})).startswith("at properties/x/type")
+    assert "`properties.x.type` must be one of" in schema_fault({"properties": {"x": {"type": 3}}})
     deep: Any = {}
     for _ in range(5_000):
         deep = {"items": deep}
-    assert "nested too deeply" in str(schema_fault(deep))
+    assert "nested too deeply" in schema_fault(deep)
     huge = {"anyOf": [{"not": {}} for _ in range(60_000)]}
-    assert "too expensive" in str(schema_fault(huge))
+    assert "too expensive" in schema_fault(huge)
 
 
 async def test_a_hostile_schema_does_not_stop_the_loop() -> None:

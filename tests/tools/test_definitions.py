@@ -300,7 +300,7 @@ def test_catalogue_is_imported_whole(corpus_rows, corpus: str, size: int) -> Non
 
 
 def test_python_dialect() -> None:
-    """A tool as benchmarks write it, with every repair named."""
+    """A tool as benchmarks write it."""
     raw = {
         "type": "dict",
         "properties": {
@@ -317,7 +317,7 @@ def test_python_dialect() -> None:
     received = copy.deepcopy(raw)
     found = normalise_parameters(raw)
     assert raw == received  # what was received is not touched
-    assert found.schema == {
+    assert found == {
         "type": "object",
         "properties": {
             "city": {"type": "string"},
@@ -330,21 +330,6 @@ def test_python_dialect() -> None:
         },
         "required": ["days", "city"],
     }
-    assert [(change.pointer, change.rule) for change in found.changes] == [
-        ("/type", "type dict -> object"),
-        ("/properties/city/type", "type str -> string"),
-        ("/properties/city/description", "description dropped, it cannot be null"),
-        ("/properties/days/type", "type int -> integer"),
-        ("/properties/where/type", "type tuple -> array"),
-        ("/properties/where/items/type", "type float -> number"),
-        ("/properties/anything/type", "type 'any' dropped"),
-        ("/properties/anything/enum", "empty enum dropped"),
-        ("/properties/options/type", "type HashMap -> object"),
-        ("/properties/names/type", "type ArrayList -> array"),
-        ("/properties/names/items/type", "type String -> string"),
-        ("/properties/code/pattern", "pattern dropped: it is not a regular expression"),
-        ("/properties/city", "required true moved to the object"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -383,11 +368,10 @@ def test_python_dialect() -> None:
     ],
 )
 def test_repairs(raw, expected) -> None:
-    """Each known mistake is repaired and reported."""
+    """Each known mistake is repaired."""
     found = normalise_schema(raw)
-    assert found.schema == expected
-    assert found.changes
-    Draft202012Validator.check_schema(found.schema)
+    assert found == expected
+    Draft202012Validator.check_schema(found)
 
 
 @pytest.mark.parametrize(
@@ -411,10 +395,10 @@ def test_repairs(raw, expected) -> None:
 def test_parameters_are_always_an_object(raw, properties, required) -> None:
     """However parameters are written, the result is the schema of an object."""
     found = normalise_parameters(raw)
-    assert found.schema["type"] == "object"
-    assert list(found.schema["properties"]) == properties
-    assert tuple(found.schema.get("required", ())) == required
-    Draft202012Validator.check_schema(found.schema)
+    assert found["type"] == "object"
+    assert list(found["properties"]) == properties
+    assert tuple(found.get("required", ())) == required
+    Draft202012Validator.check_schema(found)
 
 
 KEYWORDS = [
@@ -444,9 +428,5 @@ VALUES = st.recursive(
 def test_result_is_valid_and_final(raw, normalise) -> None:
     """Whatever comes in, a valid schema comes out, and normalising it again changes nothing."""
     found = normalise(raw)
-    Draft202012Validator.check_schema(found.schema)
-    again = normalise(found.schema)
-    assert again.changes == ()
-    assert repr(again.schema) == repr(found.schema)
-    if not found.changes:
-        assert repr(found.schema) == repr(raw)
+    Draft202012Validator.check_schema(found)
+    assert repr(normalise(found)) == repr(found)
