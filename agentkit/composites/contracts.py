@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -127,7 +126,7 @@ class Expression:
                 self._complain(name, values)
         meter.fuel -= self._cost
         if meter.fuel < 0:
-            fail(frame, self._program, meter.out_of_fuel())
+            fail(frame, self._program, meter.over("fuel"))
         return self._evaluate(frame)
 
     def _complain(self, name: str, values: Mapping[str, Any]) -> NoReturn:
@@ -298,17 +297,12 @@ class RuleChecker:
         )
         parameters = definition.known_signature.parameters
         self._steps: dict[str, Steps] = {}  # of each parameter that the contract has
-        self._expressions: dict[str, Expression] = {}  # of each condition that can be read
+        conditions = (rule.expression for rule in self._rules if isinstance(rule, Condition))
+        names = tuple(definition.known_signature.properties)
+        self._expressions = dict(_read(conditions, names))
         for rule in self._rules:
-            if isinstance(rule, Condition):
-                self._read(rule.expression)
-            elif not isinstance(rule, Requires) and parts_at(parameters, rule.parameter):
+            if not isinstance(rule, Condition | Requires) and parts_at(parameters, rule.parameter):
                 self._steps[rule.parameter] = path_steps(parameters, rule.parameter)
-
-    def _read(self, expression: str) -> None:
-        names = tuple(self.definition.known_signature.properties)
-        with suppress(CompositeError):  # it refuses nothing; ``rule_problems`` tells
-            self._expressions[expression] = Expression.parse(expression, names)
 
     def refusal(
         self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None
@@ -355,8 +349,8 @@ class RuleChecker:
         return [] if steps is None else list(values_at(arguments, steps))
 
     def _unmet(self, rule: Condition, arguments: JsonObject) -> ToolFailure | None:
-        expression = self._expressions.get(rule.expression)
-        if expression is None:
+        expression = self._expressions[rule.expression]
+        if isinstance(expression, str):  # it refuses nothing; ``rule_problems`` tells
             return None
         values = {**self._defaults, **arguments}
         try:

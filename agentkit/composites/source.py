@@ -15,7 +15,7 @@ from typing import Any
 
 from agentkit.composites.composite import program_to_json
 from agentkit.composites.parser import ParsedSource, parse, parse_expression
-from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
+from agentkit.composites.problems import CompositeLimits, Fault, placed, refusal
 from agentkit.composites.type_check import read_annotation, shown, type_check
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject
@@ -261,11 +261,7 @@ class Composer:
 
     def _raise_faults(self) -> None:
         if self._faults:
-            raise refusal(self._parsed.name, placed(self._faults, self._place))
-
-    def _place(self, node: object) -> Place:
-        """Line and column, in characters from 1, of what a fault points at."""
-        return self._parsed.place(node)
+            raise refusal(self._parsed.name, placed(self._faults, self._parsed.place))
 
 
 # --- the decorator in a text ----------------------------------------------------------------------
