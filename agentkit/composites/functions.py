@@ -258,6 +258,19 @@ def _text(method: Function) -> Function:
     return run
 
 
+def _strip(method: Function) -> Function:
+    """A method that looks for each character of a text among others."""
+
+    def run(meter: Meter, text: str, *characters: Any) -> Any:
+        char = characters[0] if characters else None
+        if type(char) is str:
+            meter.spend(len(text) * len(char) >> 10)
+        meter.spend(len(text) >> 3)
+        return method(text, *characters)
+
+    return run
+
+
 def _replace(meter: Meter, text: str, old: Any, new: Any) -> str:
     if type(old) is str and type(new) is str:
         for _ in range(3):  # counted here, counted again and replaced by Python
@@ -300,12 +313,12 @@ def _plain(method: Function) -> Function:
 
 _TEXT_METHODS = (
     *(str.capitalize, str.count, str.endswith, str.find, str.index, str.isalpha, str.isdigit),
-    *(str.lower, str.lstrip, str.rstrip, str.split, str.splitlines, str.startswith, str.strip),
-    *(str.title, str.upper),
+    *(str.lower, str.split, str.splitlines, str.startswith, str.title, str.upper),
 )
 _METHODS: Mapping[type, Mapping[str, Function]] = {
     str: {
         **{method.__name__: _text(method) for method in _TEXT_METHODS},
+        **{method.__name__: _strip(method) for method in (str.lstrip, str.rstrip, str.strip)},
         "join": _join,
         "replace": _replace,
     },
