@@ -15,7 +15,7 @@ from hypothesis import example, given, strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from support.json_schemas import SCHEMAS, VALUES
 
-from agentkit import Agent, Library, Tool
+from agentkit import Agent, Tool
 from agentkit.errors import DefinitionError
 from agentkit.messages import ToolCall, ToolFailure
 from agentkit.testing import ScriptedModel
@@ -650,15 +650,6 @@ def test_what_looks_alike_is_compared_within_a_bound(schema, arguments):
     assert time.process_time() - begun < 0.25
     assert problems
     assert sum(len(problem.rule) for problem in problems) < 100_000
-
-
-def test_an_unknown_tool_among_thousands_is_compared_within_a_bound():
-    """A name that a client made up is held against few of those that look like it."""
-    library = Library(ToolDefinition(name=name + str(at)) for name in ALIKE for at in range(25))
-    begun = time.process_time()
-    assert library.nearest(ALIKE[0] + "x")
-    assert library.nearest(ALIKE[0] * 2_000) == ()
-    assert time.process_time() - begun < 0.25
 
 
 def test_a_coercion_ends_soon():

@@ -275,27 +275,6 @@ def test_broken_document_is_one_problem(data) -> None:
 # --- public corpora -------------------------------------------------------------------------------
 
 
-@pytest.mark.corpora
-@pytest.mark.parametrize(
-    ("corpus", "size"),
-    [("bfcl", 3386), ("seal_tools", 4076), ("nestful", 173), ("tooluniverse", 3025)],
-)
-def test_catalogue_is_imported_whole(corpus_rows, corpus: str, size: int) -> None:
-    """Each record of a catalogue becomes a definition that survives JSON, and none is rejected."""
-    records = []
-    for row in corpus_rows(corpus):
-        raw = row.get("raw_parameters", row["parameters"])
-        own_keys = corpus in {"seal_tools", "nestful"}
-        words = {key: row[key] for key in ("name", "description", "returns") if key in row}
-        records.append(words | (raw if own_keys else {"parameters": raw}))
-    batch = definitions_from_json(records)
-    assert batch.rejected == ()
-    assert len(batch.definitions) == size
-    some = batch.definitions[::10]
-    again = definitions_from_json(json.dumps([definition.to_json() for definition in some]))
-    assert again.definitions == some
-
-
 # --- dialects -------------------------------------------------------------------------------------
 
 
