@@ -35,6 +35,7 @@ from agentkit.agent.session import (
     RunStart,
     continuation_id,
     new_episode_id,
+    spent_before,
 )
 from agentkit.agent.types import (
     Decision,
@@ -506,7 +507,7 @@ class Agent(Generic[DepsT, OutputT]):
             decides=bool(approvals),
             approves=any(as_approval(one).approved for one in answers.approvals.values()),
         )
-        return start, answers
+        return replace(start, within=spent_before(episode, self.limits)), answers
 
     async def _run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
         result = await self._runner.run(start, answers)

@@ -341,7 +341,7 @@ class Executor:
         if any(one.calls_left == 0 for one in self.run.lineage):
             rule = f"At most {self.shared.limits.max_calls} calls may be started."
             if self.run.calls_left:
-                rule = "No call is left of those that the agent above may start."
+                rule = "No call is left of those that the run which it belongs to may start."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         refused = self._given_up(call, tool, arguments)
         if refused is not None:

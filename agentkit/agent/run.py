@@ -21,7 +21,7 @@ from agentkit.agent.checks import few_calls, normalize_response
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
-from agentkit.agent.session import RunStart, new_episode_id, waiting_labels
+from agentkit.agent.session import RunStart, new_episode_id, spent_label, waiting_labels
 from agentkit.agent.types import (
     NO_SPAN,
     AskedLater,
@@ -57,7 +57,7 @@ from agentkit.episodes import (
     Turn,
 )
 from agentkit.episodes.episode import as_message
-from agentkit.episodes.labels import INSTRUCTIONS, INSTRUCTIONS_DIGEST
+from agentkit.episodes.labels import INSTRUCTIONS, INSTRUCTIONS_DIGEST, WAITING_SPENT
 from agentkit.errors import (
     EpisodeNotKeptError,
     ModelError,
@@ -326,8 +326,6 @@ class Run:
         text = await self._agent.instructions.for_run(self._facts, self._start.library)
         self._system = (SystemMessage(text=text),) if text else ()
         self._asks_model = True
-        if self._history is not None:
-            self._selection.tools.add_own(self._history.tools)
         asked = await self._request() if self._agent.observers and answers is None else None
         end = None
         if self._turns:
@@ -645,8 +643,9 @@ class Run:
         )
 
     def _tool_choice(self) -> ToolChoice:
-        """A forced call is forced once; after that the model must be able to answer."""
-        if not self._selection.tools.is_usable:
+        """A forced call is forced once; after that, and without calls left, it must answer."""
+        has_none_left = any(one.calls_left == 0 for one in self._facts.lineage)
+        if has_none_left or not self._selection.tools.is_usable:
             return "none"
         choice = self._agent.execution.policy.choice
         return "auto" if choice == "required" and self._turns else choice
@@ -693,6 +692,8 @@ class Run:
         )
         if stop_reason == "deferred":
             waits = waiting_labels(self._agent.name, start.library, deferred_calls(episode))
+            whole = start.within if start.resumes and start.within else self._facts
+            waits[WAITING_SPENT] = spent_label(whole, episode)
             self._span.value = episode = replace(episode, metadata={**episode.metadata, **waits})
         return episode
 

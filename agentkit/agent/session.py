@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import time
 import warnings
 from collections import OrderedDict
@@ -33,6 +34,7 @@ from agentkit.episodes.labels import (
     VIEW_OF,
     WAITING_AGENT,
     WAITING_LABELS,
+    WAITING_SPENT,
     WAITING_TOOLS,
     is_extra_record,
     is_imported,
@@ -48,7 +50,7 @@ from agentkit.library.code_binding import (
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store, holds_episode
 from agentkit.media import Media
-from agentkit.messages import Message, ToolCall
+from agentkit.messages import Message, ToolCall, Usage
 from agentkit.models.base import ModelSettings
 from agentkit.tools.canonical import digest
 from agentkit.tools.invocation import RunFacts
@@ -509,6 +511,31 @@ def waiting_labels(agent: str, library: Library, calls: Iterable[ToolCall]) -> d
     tools = {call.name: library.get(call.name) for call in calls}
     known = {name: one.definition.digest if one else None for name, one in tools.items()}
     return {WAITING_AGENT: agent, WAITING_TOOLS: digest(known)}
+
+
+_SPENT = re.compile(r"(\d{1,9}) calls, (\d{1,12}) tokens, (\d{1,12}\.\d{6}) USD", re.ASCII)
+
+
+def spent_label(run: RunFacts, episode: Episode) -> str:
+    """What a run that waits has spent; a call that waits counts when it runs.
+
+    Args:
+        run: The run, or, where it goes on from others, all of them.
+        episode: The run as it waits.
+    """
+    most = run.limits.max_calls if run.limits else 0
+    waits = sum(result.status == "deferred" for _, result in episode.turns[-1].steps() if result)
+    calls = max(0, most - (most if run.calls_left is None else run.calls_left) - waits)
+    return f"{calls} calls, {run.usage.total_tokens} tokens, {run.usage.cost_usd or 0.0:.6f} USD"
+
+
+def spent_before(episode: Episode, limits: Limits) -> RunFacts | None:
+    """The run that one belongs to that goes on from a waiting one: their limits are the same."""
+    found = _SPENT.fullmatch(episode.metadata.get(WAITING_SPENT, ""))
+    if found is None:
+        return None
+    usage = Usage(prompt_tokens=int(found[2]), cost_usd=float(found[3]))
+    return RunFacts(limits=limits, usage=usage, calls_left=max(0, limits.max_calls - int(found[1])))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
@@ -157,9 +158,12 @@ def waiting_calls(episode: Episode) -> tuple[tuple[ToolCall, ToolResult], ...]:
 class Limits:
     """How much one run may spend, with the runs of agents that it asks; None means no bound.
 
+    A run that waited and goes on has what it left of its calls, tokens and costs; steps count anew.
+
     Attributes:
         max_steps: Model turns. Refinement rounds belong to their turn.
-        max_calls: Tool calls started. Further ones fail with a reason that the model reads.
+        max_calls: Tool calls started. Further ones fail with a reason that the model reads, and it
+            is asked to answer without calls (``tool_choice="none"``).
         max_tokens: Tokens read and written, checked after each turn.
         max_cost_usd: Price, checked after each turn, by what the model states or else by the table
             of prices at hand. Where no price is known, making the agent is an error.
@@ -304,6 +308,7 @@ class SelectionPolicy:
     examples: int = 0
 
 
+_PLAIN_NAME = re.compile(rf"(?!{INSTRUCTIONS}/$)(?:{INSTRUCTIONS}/)?\S(?:.{{0,98}}\S)?")
 Instruction: TypeAlias = str | Callable[[RunContext[DepsT]], str | Awaitable[str]]
 """A text of the system message, or a function that gives one for a run."""
 
@@ -320,7 +325,10 @@ class Instructions:
         text: The part that is the same for all runs; it comes first.
         functions: Give the other parts, in this order.
         name: Where the library keeps the text; empty for a text that stays as it is. With a name
-            and no text, the library must have one.
+            and no text, the library must have one. At most 100 visible characters.
+
+    Raises:
+        UsageError: The name cannot be one.
 
     Example:
         >>> from agentkit import Agent
@@ -336,6 +344,15 @@ class Instructions:
     text: str = ""
     functions: tuple[Callable[[RunContext[Any]], Any], ...] = ()
     name: str = ""
+
+    def __post_init__(self) -> None:
+        name: object = self.name
+        is_plain = isinstance(name, str) and name.isprintable()
+        if not is_plain or (name and not _PLAIN_NAME.fullmatch(self.name)):
+            raise UsageError(
+                f"{name!a:.200} cannot name instructions; give at most 100 visible characters, "
+                "without blanks around them"
+            )
 
     @classmethod
     def of(

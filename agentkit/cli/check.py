@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from agentkit.cli.options import FOLDER, StoreUrl, command
-from agentkit.cli.output import Output, print_text, say
+from agentkit.cli.output import Output, print_line, say
 from agentkit.cli.project import FILE, Project, current_project
 from agentkit.cli.stores import is_there
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
@@ -96,9 +96,9 @@ def _print(findings: Sequence[StoreFault], title: str) -> None:
     if findings:
         click.echo(f"\n{title}")
     for one in findings[:_SHOWN]:
-        print_text(f"{shown(one.place)}: {shown(one.message, 600)}", indent="  ")
+        print_line(f"{shown(one.place)}: {shown(one.message, 600)}", indent=2)
         if one.advice:
-            print_text(one.advice, indent="      ")
+            print_line(shown(one.advice, 600), indent=6)
     if len(findings) > _SHOWN:
         click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
 

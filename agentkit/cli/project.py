@@ -129,6 +129,7 @@ class Project:
                 near = difflib.get_close_matches(_key(key), options, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise UsageError(f"{place}: 'agentkit {name}' has no such option{hint}")
+            _check({key: value}, {key: _kind_of(option)}, place.removesuffix(key))
             try:
                 option.type_cast_value(context, value)
             except click.BadParameter as error:
@@ -258,6 +259,14 @@ def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
             names = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
             expected = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
             raise UsageError(f"{table}{key}: {expected} is wanted, got {value!r}")
+
+
+def _kind_of(option: click.Option) -> type | tuple[type, ...]:
+    """What TOML has for the values of an option."""
+    if option.multiple:
+        return list
+    numbers: _Kinds = {"integer": int, "float": _NUMBER, "boolean": bool}
+    return numbers.get(option.type.name.removesuffix(" range"), str)
 
 
 def _placed(place: str | None, root: Path) -> str:

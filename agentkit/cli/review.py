@@ -176,23 +176,11 @@ def reject(
         return _outcome(manager, proposal_id, before)
 
 
-def _share(_: click.Context, __: click.Parameter, text: str) -> float:
-    """``10%``, ``10`` or ``0.1`` as a share; a callback of an option."""
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        number = 0.0
-    share = number / 100 if text.endswith("%") or number > 1 else number
-    if not 0 < share <= 1:
-        raise click.BadParameter(f"{text!r} is not a share; give a percentage such as 10%")
-    return share
-
-
 @command(short_help="Serve a share of the sessions first.", group=review)
 def canary(
     which: Which,
     *,
-    share: Annotated[Any, option(callback=_share)] = "10%",
+    share: Annotated[float, option(type=click.FloatRange(0, 100, min_open=True))] = 10.0,
     reason: Reason,
     store_url: StoreUrl,
 ) -> Output:
@@ -203,12 +191,12 @@ def canary(
     it.
 
     Args:
-        share (PERCENT): The share of new sessions that the change serves.
+        share (PERCENT): How much of the new sessions the change serves.
 
     Examples:
-      agentkit review canary loan_offer --share 10%
+      agentkit review canary loan_offer --share 30
     """
-    policy = LifecyclePolicy(canary=True, canary_share=share)
+    policy = LifecyclePolicy(canary=True, canary_share=share / 100)
     with managed(store_url, lifecycle=policy) as manager:
         before = manager.served
         record = manager.ledger.find(which)

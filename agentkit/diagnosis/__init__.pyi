@@ -1,7 +1,4 @@
-from .labelling import (
-    diagnose as diagnose,
-    diagnose_conversation as diagnose_conversation,
-)
+from .labelling import diagnose as diagnose
 from .labels import (
     PRECEDENCE as PRECEDENCE,
     dominant as dominant,
@@ -9,7 +6,6 @@ from .labels import (
 from .profile import (
     FailureProfile as FailureProfile,
     FailureRate as FailureRate,
-    PositionLabels as PositionLabels,
 )
 from .wording import (
     describe_failure as describe_failure,

@@ -87,24 +87,6 @@ def diagnose(
     return Diagnosis(label=label, turns=turns, recoveries=found)
 
 
-def diagnose_conversation(episodes: Iterable[Episode], library: Library) -> tuple[Diagnosis, ...]:
-    """The diagnoses of the episodes of one conversation, each with the verdict that it carries.
-
-    Failures that one episode leaves open are followed into the next ones.
-
-    Args:
-        episodes: The episodes, oldest first.
-        library: The tools that they ran with.
-    """
-    diagnoses: list[Diagnosis] = []
-    pending: tuple[Recovery, ...] = ()
-    for episode in episodes:
-        diagnosis = diagnose(episode, library, episode.verdict, pending=pending)
-        diagnoses.append(diagnosis)
-        pending = diagnosis.pending
-    return tuple(diagnoses)
-
-
 def _fault(verdict: Verdict | None) -> FailureLabel | None:
     """Why the verdict says nothing about the agent; None when it does."""
     if verdict is None:

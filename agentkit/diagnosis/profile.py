@@ -69,21 +69,6 @@ class FailureRate:
         return wilson_interval(failed, max(0.0, self.observed))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PositionLabels:
-    """The labels of the turns at one position of their episodes.
-
-    Attributes:
-        position: Index of the turn; the last one includes all later ones.
-        observed: The weight of all turns there.
-        labels: The share of each label, the largest first.
-    """
-
-    position: int
-    observed: float
-    labels: Mapping[FailureLabel, float]
-
-
 FORMAT_VERSION = 1
 """Version of the JSON form of a profile."""
 
@@ -272,20 +257,10 @@ class FailureProfile:
         """
         return _shares((key.label, cell) for key, cell in self._weighed() if not key.tool)
 
-    def by_position(self) -> tuple[PositionLabels, ...]:
-        """The same for each position of a turn in its episode, in order."""
-        at: dict[int, list[tuple[FailureLabel, _Cell]]] = defaultdict(list)
-        for key, cell in self._weighed():
-            if not key.tool:
-                at[key.position].append((key.label, cell))
-        return tuple(
-            PositionLabels(
-                position=position,
-                observed=sum(cell.weight for _, cell in cells),
-                labels=_shares(cells),
-            )
-            for position, cells in sorted(at.items())
-        )
+    @property
+    def observed(self) -> float:
+        """The weight of all turns."""
+        return math.fsum(cell.weight for key, cell in self._weighed() if not key.tool)
 
     def tools(self) -> tuple[FailureRate, ...]:
         """Each tool that was called or missing, by name."""
@@ -302,10 +277,6 @@ class FailureProfile:
         than that of 15 failures in 40 calls.
         """
         return _worst(self.tools(), limit)
-
-    def worst_parameters(self, limit: int = 10) -> tuple[FailureRate, ...]:
-        """Parameters that calls fail at, in the same form; rates are over all calls of the tool."""
-        return _worst(self.parameters(), limit)
 
     def _rates(self) -> Iterator[FailureRate]:
         cells: dict[tuple[str, str], list[tuple[FailureLabel, _Cell]]] = defaultdict(list)

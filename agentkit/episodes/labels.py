@@ -72,9 +72,10 @@ copy with a verdict. Nothing happened a second time."""
 PROBE_OF = "probe_of"
 """The tool that the run probed (``agentkit.evolution.explore``): nobody asked for it."""
 
-WAITING_AGENT, WAITING_TOOLS = "waiting_agent", "waiting_tools"
-WAITING_LABELS = frozenset({WAITING_AGENT, WAITING_TOOLS})
-"""Of a run that waits: the name of its agent, and a digest of the tools that its calls are of."""
+WAITING_AGENT, WAITING_TOOLS, WAITING_SPENT = "waiting_agent", "waiting_tools", "waiting_spent"
+WAITING_LABELS = frozenset({WAITING_AGENT, WAITING_TOOLS, WAITING_SPENT})
+"""Of a run that waits: the name of its agent, a digest of the tools that its calls are of, and what
+it spent of its limits, with the runs that it goes on from."""
 
 CONVERSATION = "conversation"
 """The conversation, or the run, that an agent was asked in by another one: its episodes are of no

@@ -36,8 +36,6 @@ from .proposal import (
     Proposal as Proposal,
     ProposalRecord as ProposalRecord,
     Proposer as Proposer,
-    Suggestion as Suggestion,
-    UnreadableProposal as UnreadableProposal,
 )
 from .proposers.blocks import Question as Question, read_answer as read_answer
 from .proposers.composites import CompositeStream as CompositeStream

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -174,8 +173,7 @@ def read_round(
         one.name not in known or one.store.get(known[one.name]) for one in places
     ):
         cursor = None
-    reading = _Reading(places, library, cursor, tasks)
-    return reading.full() if cursor is None else reading.incremental(cursor)
+    return _Reading(places, library, cursor, tasks).episodes(cursor)
 
 
 class _Reading:
@@ -227,30 +225,8 @@ class _Reading:
             for offered, name in one.library_names.items():
                 self._offered.setdefault(name, set()).add(offered)
 
-    def full(self) -> RoundEpisodes:
-        """All there is, with the tools that may have something to teach."""
-        episodes = self._together(())
-        seen = with_late_verdicts(episodes)
-        self._note_trouble(seen)
-        rows: dict[str, dict[tuple[int, str], deque[str]]] = defaultdict(dict)
-        for at, place in enumerate(self._places):
-            for one in filter(_is_evidence, self._suffixes[place.name]):
-                for name, offered in _called(one):
-                    row = rows[name].setdefault((at, offered), deque(maxlen=MOST_OF_TOOL))
-                    row.append(one.episode_id)
-        return RoundEpisodes(
-            episodes=episodes,
-            recent=frozenset(self._recent),
-            by_tool={
-                name: tuple(dict.fromkeys(one for _, row in sorted(own.items()) for one in row))
-                for name, own in rows.items()
-                if self._can_teach(name)
-            },
-            cursor=self._cursor(),
-        )
-
-    def incremental(self, cursor: RoundCursor) -> RoundEpisodes:
-        """What is new, and the earlier episodes of the tools that it bears on."""
+    def episodes(self, cursor: RoundCursor | None) -> RoundEpisodes:
+        """What is new, and the earlier episodes that it bears on; all without a cursor."""
         there = {one.episode_id: one for found in self._suffixes.values() for one in found}
         earlier: dict[str, Episode] = {}
 
@@ -260,7 +236,7 @@ class _Reading:
             kept = filter(None, (place.get(episode_id) for place in self._places))
             return next((earlier.setdefault(episode_id, one) for one in kept), None)
 
-        for one in tuple(self._fresh.values()):
+        for one in tuple(self._fresh.values()) if cursor is not None else ():
             judged = fetch(self._root(one.episode_id)) if is_late_verdict(one) else None
             if judged is not None:
                 self._fresh[judged.episode_id] = judged
@@ -275,17 +251,19 @@ class _Reading:
                 fetch(record_id)
         return RoundEpisodes(
             episodes=self._together(earlier.values()),
-            fresh=frozenset(self._fresh),
+            fresh=None if cursor is None else frozenset(self._fresh),
             recent=frozenset(self._recent),
-            by_tool=by_tool,
+            by_tool={name: own for name, own in by_tool.items() if own},
             cursor=self._cursor(),
         )
 
-    def _touched(self, cursor: RoundCursor, earlier: Mapping[str, Episode]) -> list[str]:
+    def _touched(self, cursor: RoundCursor | None, earlier: Mapping[str, Episode]) -> list[str]:
         """The tools that what is new bears on, and that may have something to teach."""
         seen = with_late_verdicts(self._together(earlier.values()))
         fresh = [one for one in seen if one.episode_id in self._fresh]
         self._note_trouble(fresh)
+        if cursor is None:
+            return sorted(self._digests)
         names = {name for one in fresh for name, _ in _called(one)}
         verdicts = (one.verdict for one in fresh if one.verdict is not None)
         names |= {item.tool for verdict in verdicts for item in verdict.evidence}

@@ -5,7 +5,6 @@ Everything here decides on one ``LibraryState`` and gives a ``Transaction``; not
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,12 +28,9 @@ from agentkit.evolution.proposal import (
     ProposalRecord,
     ProposalState,
     RejectedBy,
-    Suggestion,
-    UnreadableProposal,
     outstanding,
 )
 from agentkit.evolution.repository import LibraryState, Transaction
-from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author, EventDraft, cut
 from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import canonical_json
@@ -59,50 +55,24 @@ class LifecycleContext:
 # --- Taking in ------------------------------------------------------------------------------------
 
 
-def identified(suggestion: Suggestion) -> tuple[str, Suggestion]:
-    """A suggestion in a form that an event can keep, and the id that the ledger gives it.
+def check_kept(proposal: Proposal) -> None:
+    """Stop a proposal that no event can keep.
 
-    A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
-    An answer that cannot be read has no id of its own: the same rubbish twice is two answers.
-
-    Args:
-        suggestion: What a proposer suggests.
+    Raises:
+        UsageError: The candidate is too large, no JSON, or would not be read back as a definition.
     """
-    kept = _readable(suggestion) if isinstance(suggestion, Proposal) else suggestion
-    if isinstance(kept, Proposal):
-        return kept.proposal_id, kept
-    return f"unreadable-{uuid.uuid4().hex[:20]}", kept
-
-
-def _readable(proposal: Proposal) -> Suggestion:
     try:
         record = proposal.to_json()
         size = len(canonical_json(record))
         ToolDefinition.from_json(record["candidate"])
     except (DefinitionError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        message = f"the candidate is no definition: {error}"
-    else:
-        if size <= MAX_BYTES:
-            return proposal
-        message = f"the candidate has {size:,} bytes, at most {MAX_BYTES:,} are kept"
-    failed = FailedCheck(
-        code="malformed",
-        layer="lexical",
-        message=message,
-        advice="answer with the changed texts alone, as JSON data",
-    )
-    return UnreadableProposal(
-        author=proposal.author,
-        stream=proposal.stream,
-        tool_name=proposal.tool_name,
-        text=str(getattr(proposal.candidate.description, "summary", "")),
-        failed=(failed,),
-    )
+        raise UsageError(f"the candidate is no definition: {error}; give JSON data") from error
+    if size > MAX_BYTES:
+        raise UsageError(f"the candidate has {size:,} bytes, at most {MAX_BYTES:,} are kept")
 
 
 async def submit(
-    proposal_id: str,
-    suggestion: Suggestion,
+    proposal: Proposal,
     state: LibraryState,
     context: LifecycleContext,
     *,
@@ -114,47 +84,34 @@ async def submit(
     its worked calls (a merge of InsertTool).
 
     Args:
-        proposal_id: The id that ``identified`` gave it.
-        suggestion: What a proposer suggests.
+        proposal: What a proposer suggests.
         state: The newest state.
         context: What decides, and who writes what comes of it.
         episodes: Whose accepted calls a new rule may not refuse, beside those of its evidence.
     """
-    if proposal_id in state.ledger.proposals:
+    if proposal.proposal_id in state.ledger.proposals:
         return None
-    us, who = context.author, suggestion.author
-    record = _new_record(proposal_id, suggestion)
-    if isinstance(suggestion, UnreadableProposal):
-        unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
-        why = "the answer cannot be read as a proposal"
-        first = record.event("proposed", who, why, unreadable=unread)
-        rejected = record.rejected("unreadable", us, failed=suggestion.failed)
-        return Transaction(drafts=(first, rejected))
-    named = source_episodes(context.checker.store, suggestion.evidence)
+    named = source_episodes(context.checker.store, proposal.evidence)
     known = {one.episode_id: one for one in (*named, *episodes)}
     episodes = tuple(known.values())
-    result = await context.checker.check(suggestion, state, episodes=episodes)
+    result = await context.checker.check(proposal, state, episodes=episodes)
     if result.duplicate is not None and result.base is not None:  # merged: its worked calls move
-        reason = f"{suggestion.reason}; {suggestion.tool_name}: {result.duplicate.reason}"
-        suggestion = replace(
-            suggestion, base=result.base.digest, candidate=result.definition, reason=reason
+        reason = f"{proposal.reason}; {proposal.tool_name}: {result.duplicate.reason}"
+        proposal = replace(
+            proposal, base=result.base.digest, candidate=result.definition, reason=reason
         )
-        record = _new_record(proposal_id, suggestion)
-        result = await context.checker.check(suggestion, state, episodes=episodes)
-    facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
-    first = record.event("proposed", who, suggestion.reason, **facts)
-    first = replace(first, evidence=suggestion.evidence)
-    return Transaction(drafts=(first, *_where_checks_bring_it(record, result, us)))
-
-
-def _new_record(proposal_id: str, suggestion: Suggestion) -> ProposalRecord:
-    return ProposalRecord(
-        proposal_id=proposal_id,
+        result = await context.checker.check(proposal, state, episodes=episodes)
+    record = ProposalRecord(
+        proposal_id=proposal.proposal_id,
         state="proposed",
-        tool_name=cut(suggestion.tool_name),
-        author=suggestion.author,
+        tool_name=cut(proposal.tool_name),
+        author=proposal.author,
         events=(),
     )
+    facts = {"proposal": proposal.to_json(), **result.facts(proposal.base)}
+    first = record.event("proposed", proposal.author, proposal.reason, **facts)
+    first = replace(first, evidence=proposal.evidence)
+    return Transaction(drafts=(first, *_where_checks_bring_it(record, result, context.author)))
 
 
 def _where_checks_bring_it(

@@ -46,7 +46,7 @@ from agentkit.evolution.learning import (
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.lifecycle import LifecycleContext, ProposalOutcome
-from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState, Suggestion
+from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState
 from agentkit.evolution.repository import (
     LibraryRepository,
     LibraryState,
@@ -446,7 +446,7 @@ class ToolManager:
         )
         return self._repository.write(undone).state.library.version
 
-    def submit(self, suggestion: Suggestion) -> ProposalRecord:
+    def submit(self, proposal: Proposal) -> ProposalRecord:
         """Take in what a proposer suggests, and look at it with every check.
 
         A proposal that checks let pass is ``validated``, or stays ``proposed`` while somebody must
@@ -457,32 +457,39 @@ class ToolManager:
             Where the proposal stands.
 
         Raises:
+            UsageError: The candidate is no JSON data, or too large to be kept; or called where an
+                event loop runs: await ``submit_async`` there.
             StoreError: The store failed, or other writers committed first every time.
             ModelError: The judge could not answer; the proposal is kept, and waits.
-            UsageError: Called where an event loop runs; await ``submit_async`` there.
         """
-        proposal_id, kept = lifecycle.identified(suggestion)
-        return _waited(lambda: self._submit(proposal_id, kept))
+        return _waited(lambda: self.submit_async(proposal))
 
     async def submit_async(
-        self, suggestion: Suggestion, *, episodes: Sequence[Episode] = ()
+        self, proposal: Proposal, *, episodes: Sequence[Episode] = ()
     ) -> ProposalRecord:
         """As ``submit``, where an event loop runs.
 
         Args:
-            suggestion: What a proposer suggests.
-            episodes: What happened lately, beside the episodes that the suggestion names as its
+            proposal: What a proposer suggests.
+            episodes: What happened lately, beside the episodes that the proposal names as its
                 evidence: a new rule may not refuse a call that the tool took in them.
         """
-        proposal_id, kept = lifecycle.identified(suggestion)
-        return await self._submit(proposal_id, kept, episodes)
+        lifecycle.check_kept(proposal)
 
-    def decided_before(self, suggestion: Suggestion) -> ProposalRecord | None:
-        """The proposal that brought all of a suggestion, if it was taken back or refused."""
-        _, kept = lifecycle.identified(suggestion)
-        if not isinstance(kept, Proposal):
-            return None
-        return decided_before(self.ledger, self.revision, kept)
+        async def decide(state: LibraryState) -> Transaction | None:
+            return await lifecycle.submit(proposal, state, self._context, episodes=episodes)
+
+        await self._repository.write_async(decide)
+        return await self._ask_judge(proposal.proposal_id)
+
+    def decided_before(self, proposal: Proposal) -> ProposalRecord | None:
+        """The proposal that brought all of a suggestion, if it was taken back or refused.
+
+        Raises:
+            UsageError: As for ``submit``.
+        """
+        lifecycle.check_kept(proposal)
+        return decided_before(self.ledger, self.revision, proposal)
 
     def approve(self, proposal_id: str, *, person: Author, reason: str = "") -> ProposalRecord:
         """A person agrees to an open proposal.
@@ -702,19 +709,6 @@ class ToolManager:
         who = author or self._author
         self._repository.write(lambda state: rollback.take_back_vectors(state, who, reason))
         return (self.ledger.vectors or ("",))[-1]
-
-    async def _submit(
-        self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()
-    ) -> ProposalRecord:
-        """Record a suggestion with what the checks say, and ask the judge where one is needed."""
-
-        async def decide(state: LibraryState) -> Transaction | None:
-            return await lifecycle.submit(
-                proposal_id, suggestion, state, self._context, episodes=episodes
-            )
-
-        await self._repository.write_async(decide)
-        return await self._ask_judge(proposal_id)
 
     async def _ask_judge(self, proposal_id: str) -> ProposalRecord:
         """Let the judge read a proposal that waits for one; the record afterwards.

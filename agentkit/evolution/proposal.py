@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
@@ -198,25 +198,6 @@ def lasting_digest(definition: ToolDefinition) -> str:
     return definition.digest
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnreadableProposal:
-    """What a proposer answered that cannot become a proposal; kept with the reasons.
-
-    Attributes:
-        author: Who answered.
-        stream: Where it comes from.
-        tool_name: The tool that was to be changed, as far as it is known.
-        text: The answer, cut to a length that can be kept.
-        failed: Why it cannot be read.
-    """
-
-    author: Author
-    stream: Stream
-    tool_name: str
-    text: str
-    failed: tuple[FailedCheck, ...]
-
-
 # --- What the ledger knows of one proposal --------------------------------------------------------
 
 
@@ -237,7 +218,7 @@ def outstanding(needs: Iterable[Consent], agreed: Collection[Consent]) -> tuple[
     return tuple(who for who in needed if who not in agreed)
 
 
-RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library", "parents"]
+RejectedBy = Literal["checks", "judge", "person", "gate", "library", "parents"]
 """Who said no. ``library``: the library has moved on, and the change with it has lost its place;
 ``parents``: a composite above would break."""
 
@@ -273,13 +254,13 @@ class ProposalRecord:
 
     @cached_property
     def proposal(self) -> Proposal | None:
-        """The proposal as it was made; None for an answer that could not be read."""
+        """The proposal as it was made; None for an unreadable answer that earlier releases kept."""
         kept = self.events[0].facts.get("proposal")
         return None if kept is None else Proposal.from_json(kept)
 
     @cached_property
     def candidate(self) -> ToolDefinition | None:
-        """The definition as it would be by now; None for an answer that could not be read."""
+        """The definition as it would be by now; None where there is no proposal."""
         if self.moved is not None:
             return ToolDefinition.from_json(self.moved.facts["candidate"])
         return None if self.proposal is None else self.proposal.candidate
@@ -297,12 +278,6 @@ class ProposalRecord:
         facts = self.events[0].facts
         stream: str = (facts.get("proposal") or facts.get("unreadable") or {}).get("stream", "")
         return stream
-
-    @property
-    def unreadable_text(self) -> str:
-        """The start of an answer that could not be read; empty for a proposal."""
-        text: str = self.events[0].facts.get("unreadable", {}).get("text", "")
-        return text
 
     @property
     def is_open(self) -> bool:
@@ -418,9 +393,6 @@ def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:
 
 # --- ``Proposer``: the seam to those who suggest changes ------------------------------------------
 
-Suggestion: TypeAlias = Proposal | UnreadableProposal
-
-
 PassedOverReason = Literal[
     "too_few",  # too few refusals, or from too few episodes
     "disagreement",  # the refusals contradict each other
@@ -430,6 +402,7 @@ PassedOverReason = Literal[
     "says_nothing",  # the refusals name no value, range, form or order
     "not_in_library",  # the library has no such tool
     "already_proposed",  # decided in an earlier round
+    "unreadable",  # what a model answered is no change of a tool
 ]
 """Why nothing came of something that went wrong."""
 
@@ -464,7 +437,7 @@ class PassedOver:
         return asdict(self)
 
 
-def _ignored(found: PassedOver) -> None:
+def ignored(found: PassedOver) -> None:
     """Where findings go when nobody asks for them."""
 
 
@@ -490,7 +463,7 @@ class Observations:
     tools: tuple[str, ...] = ()
     fresh: frozenset[str] | None = None
     by_tool: Mapping[str, tuple[Episode, ...]] | None = None
-    pass_over: Callable[[PassedOver], None] = _ignored
+    pass_over: Callable[[PassedOver], None] = ignored
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "episodes", tuple(map(in_library_names, self.episodes)))
@@ -511,7 +484,7 @@ class ProposerInterruptedError(ModelError):
         found: What it had suggested by then; answers that were paid for are not lost.
     """
 
-    def __init__(self, message: str, *, found: Sequence[Suggestion]) -> None:
+    def __init__(self, message: str, *, found: Sequence[Proposal]) -> None:
         super().__init__(message)
         self.found = tuple(found)
 
@@ -519,9 +492,9 @@ class ProposerInterruptedError(ModelError):
 class Proposer(Protocol):
     """Suggests changes from what was observed.
 
-    What it suggests is a value, also when it makes no sense: validation decides. A model that can
-    not be reached raises ``ModelError``, and ``ProposerInterruptedError`` where there are
-    suggestions by then.
+    Validation decides whether a suggestion makes sense. What a model answered that is no proposal
+    is passed over (``Observations.pass_over``). A model that cannot be reached raises
+    ``ModelError``, and ``ProposerInterruptedError`` where there are suggestions by then.
     """
 
     @property
@@ -529,6 +502,6 @@ class Proposer(Protocol):
         """Who it is, for records."""
         ...
 
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """What should change, the most urgent first; empty when nothing should."""
         ...

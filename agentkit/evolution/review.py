@@ -30,7 +30,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind
-from agentkit.evolution.worth import Traffic, Worth, undoing, worth_of
+from agentkit.evolution.worth import Traffic, Worth, worth_of
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
@@ -64,7 +64,6 @@ _ORIGINS: Mapping[str, str] = {
 
 _REJECTED_BY: Mapping[str, str] = {
     "checks": "the checks",
-    "unreadable": "the reader, because the answer was no proposal",
     "judge": "the judge",
     "person": "a person",
     "gate": "the numbers",
@@ -249,7 +248,7 @@ class Review:
         proposer_kind: ``person``, ``model`` or ``program``.
         why: Why it was suggested.
         before: The tool without it; None for one that is new.
-        after: The tool with it; None for an answer that could not be read.
+        after: The tool with it; None for an unreadable answer that an earlier release kept.
         changes: How these differ.
         other_changes: What changes that no model sees, such as worked calls.
         demands: Calls with effects that models would newly have to make first, in sentences.
@@ -259,11 +258,9 @@ class Review:
         conversations: Up to three of those that failed, without personal data of known formats.
         comparisons: What each gate said last.
         worth: What it is worth on later traffic; None where nothing can be held against anything.
-        undoing: What earlier promotions set and this takes back, or sets once more, in sentences.
         failed_checks: Why checks rejected it, or what they doubt.
         agreed: Who agreed.
         dependents: Composites above the tool.
-        answer: What was answered, where it could not be read as a proposal.
         is_outdated: Whether the tool has changed since; the change is moved onto that.
         history: All that happened, oldest first.
     """
@@ -288,11 +285,9 @@ class Review:
     conversations: tuple[Conversation, ...]
     comparisons: tuple[GateReport, ...]
     worth: Worth | None
-    undoing: tuple[str, ...]
     failed_checks: tuple[FailedCheck, ...]
     agreed: tuple[str, ...]
     dependents: tuple[str, ...]
-    answer: str
     is_outdated: bool
     history: tuple[HistoryEntry, ...]
 
@@ -363,11 +358,9 @@ def review_of(
         worth=worth_of(record.proposal_id, manager.ledger, revision, traffic(record.tool_name))
         if traffic and record.activation
         else None,
-        undoing=undoing(record, manager.ledger, revision),
         failed_checks=record.failed or record.doubts,
         agreed=tuple(_agreed(record)),
         dependents=() if newest is None else ancestors(manager.library, record.tool_name),
-        answer=record.unreadable_text,
         is_outdated=record.is_open
         and newest is not None
         and newest.definition.digest != record.base,

@@ -49,8 +49,6 @@ from agentkit.evolution.proposal import (
     ProposalRecord,
     Proposer,
     ProposerInterruptedError,
-    Suggestion,
-    UnreadableProposal,
 )
 from agentkit.library.library import Library
 from agentkit.library.opening import file_of, folder_of
@@ -411,16 +409,19 @@ async def _asked(
         silent.append(Silent(proposer=proposer.name, error=str(error)))
     seconds = time.perf_counter() - began
     for suggestion in suggestions:
-        decided, known = manager.decided_before(suggestion), manager.ledger.proposals
-        if decided is None:
-            try:
-                name = suggestion.tool_name
+        name, known = suggestion.tool_name, manager.ledger.proposals
+        try:
+            decided = manager.decided_before(suggestion)
+            if decided is None:
                 episodes = (observations.by_tool or {}).get(name, observations.episodes)
                 record = await manager.submit_async(suggestion, episodes=episodes)
-            except ModelError as error:  # the proposal is kept, and waits for its judge
-                silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
-                continue
-            decided = None if record.is_open or record.proposal_id not in known else record
+                decided = None if record.is_open or record.proposal_id not in known else record
+        except ModelError as error:  # the proposal is kept, and waits for its judge
+            silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
+            continue
+        except UsageError as error:
+            observations.pass_over(PassedOver(tool=name, reason="unreadable", why=str(error)))
+            continue
         if decided is not None:
             observations.pass_over(_already_proposed(decided))
     return ProposerRun(
@@ -441,15 +442,15 @@ def _already_proposed(record: ProposalRecord) -> PassedOver:
     )
 
 
-def _checked(proposer: Proposer, answer: object) -> Sequence[Suggestion]:
+def _checked(proposer: Proposer, answer: object) -> Sequence[Proposal]:
     """What a proposer answers; it may be anybody's code."""
     found = list(answer) if isinstance(answer, Sequence) else [answer]
-    good = [one for one in found if isinstance(one, Proposal | UnreadableProposal)]
+    good = [one for one in found if isinstance(one, Proposal)]
     if len(good) < len(found):
-        odd = next(one for one in found if not isinstance(one, Proposal | UnreadableProposal))
+        odd = next(one for one in found if not isinstance(one, Proposal))
         raise UsageError(
             f"the proposer {proposer.name!r} suggests {type(odd).__name__}; propose() returns a "
-            "list of Proposal and UnreadableProposal, empty when nothing should change"
+            "list of Proposal, empty when nothing should change"
         )
     return good
 

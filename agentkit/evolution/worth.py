@@ -8,10 +8,10 @@ again and again keeps a ``Traffic``, which takes what is new.
 What is measured is the share of conversations whose first episode that called the tool had a wrong
 or refused call, at the parameters that the change is about; of instructions, of those whose first
 judged episode that read them failed. Where the change went through a canary,
-later traffic is held against the control of that; where it was tried in shadow, against the traffic
-beside which it was. Neither holds the episodes that the change was made from. Otherwise it is all
-traffic before the promotion: *before and after*, which is no comparison, as anything may have
-changed meanwhile, and flatters a change that was made because calls went wrong.
+later traffic is held against the control of that, which holds none of the episodes that the change
+was made from. Otherwise it is all traffic before the promotion: *before and after*, which is no
+comparison, as anything may have changed meanwhile, and flatters a change that was made because
+calls went wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from agentkit.diagnosis.findings import parameter_of
@@ -42,18 +41,17 @@ from agentkit.evolution.gate_statistics import evidence, gamma, log_money_path
 from agentkit.evolution.gates import GateConfig
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposal import Observations, Proposal, ProposalRecord, Suggestion
+from agentkit.evolution.proposal import Observations, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import OF_THE_TOOL
 from agentkit.library.events import Author
 from agentkit.metrics.statistics import Interval, wilson_interval
 from agentkit.tools.definition import ToolDefinition, is_instructions
 
-Against = Literal["canary", "shadow", "before"]
+Against = Literal["canary", "before"]
 """What later traffic is held against: the change's own control, or the traffic before it."""
 
 _WORDS: Mapping[Against, str] = {
     "canary": "in the control of its canary",
-    "shadow": "while it ran in shadow",
     "before": "before it",
 }
 _MOST_NAMED = 64
@@ -147,12 +145,9 @@ def worth_of(
     later = [one for one in calls if one.is_served and start <= one.version < end]
     arms: dict[Against, list[_Call]] = {
         "canary": [one for one in calls if one.is_control],
-        "shadow": [one for one in calls if one.is_shadowed],
         "before": [one for one in calls if one.is_served and first <= one.version < start],
     }
-    own: tuple[Against, ...] = ("canary", "shadow")
-    enough = [one for one in own if len(arms[one]) >= rules.min_sessions]
-    against: Against = enough[0] if enough else "before"
+    against: Against = "canary" if len(arms["canary"]) >= rules.min_sessions else "before"
     control = arms[against]
     if not later or not control:
         return None
@@ -310,16 +305,15 @@ class _Call:
     is_wrong: bool
     is_served: bool  # with the definition of its library version
     is_control: bool  # of the canary of the change
-    is_shadowed: bool  # while the change ran in shadow
 
 
 def _first_calls(
     record: ProposalRecord, places: frozenset[str], ledger: Ledger, traffic: Traffic
 ) -> list[_Call]:
     """In the order of time, whatever the order in which they came."""
-    tool, [begun, ended] = record.tool_name, _in_shadow(record)
+    tool = record.tool_name
     found: dict[tuple[str, int, bool], _Call] = {}
-    for (at, name, wrong), conversation, (version, experiment, arm) in traffic.of(tool):
+    for (_, name, wrong), conversation, (version, experiment, arm) in traffic.of(tool):
         trial = ledger.proposals.get(experiment)
         is_tried = trial is not None and trial.tool_name == tool
         is_served = not (is_tried and arm == "candidate")
@@ -329,19 +323,9 @@ def _first_calls(
             is_wrong=_is_about(wrong, places),
             is_served=is_served,
             is_control=trial is record and arm == "control",
-            is_shadowed=is_served and begun <= at < ended,
         )
         found.setdefault((conversation, version, is_served), call)
     return list(found.values())
-
-
-def _in_shadow(record: ProposalRecord) -> tuple[str, str]:
-    """When it began to run in shadow, and when that ended; two empty texts where it never did."""
-    times = [(event.kind, event.at) for event in record.events if event.kind != "assessed"]
-    for (kind, begun), (_, ended) in pairwise(times):
-        if kind == "shadow":
-            return begun, ended
-    return "", ""
 
 
 def _read(episode: Episode) -> set[str]:
@@ -414,42 +398,6 @@ def activated_at(record: ProposalRecord) -> int:
     return 0 if record.activation is None else record.activation.library_version
 
 
-# --- Changes that undo each other -----------------------------------------------------------------
-
-
-def undoing(record: ProposalRecord, ledger: Ledger, revision: Revision) -> tuple[str, ...]:
-    """In sentences: what earlier promotions set and this takes back, or sets once more.
-
-    Args:
-        record: A proposal, promoted or not.
-        ledger: Of the library.
-        revision: Finds earlier definitions.
-    """
-
-    def changed(one: ProposalRecord) -> dict[tuple[str, str, str, str], str]:
-        base = revision(one.tool_name, one.base) if one.base else None
-        if base is None or one.candidate is None:
-            return {}
-        return {
-            (two.place, two.keyword, two.before, two.after): two.sentence
-            for two in view_changes(base, one.candidate)
-        }
-
-    ours = changed(record)
-    back = {(place, keyword, after, before) for place, keyword, before, after in ours}
-    until = math.inf if record.activation is None else activated_at(record)
-    told = []
-    for other in ledger.proposals.values():
-        is_same_tool = other.tool_name == record.tool_name and other is not record
-        if not is_same_tool or other.activation is None or activated_at(other) >= until:
-            continue
-        theirs = changed(other)
-        for deed, keys in (("takes back", back), ("sets again", ours.keys())):
-            if same := [said for key, said in theirs.items() if key in keys]:
-                told.append(f"{deed} what {other.proposal_id} set: {' '.join(same[-2:])}")
-    return tuple(told)
-
-
 # --- What stopped helping is proposed for removal -------------------------------------------------
 
 
@@ -481,7 +429,7 @@ class WorthProposer:
         self._traffic = traffic
         self._rules = rules or GateConfig()
 
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """One proposal for each change that stopped helping, the oldest first."""
         return list(self._removals(observations))
 

@@ -7,7 +7,7 @@ Engines such as llama.cpp turn a JSON Schema into a grammar and sample only what
 know part of JSON Schema, take ``properties`` in the order written, and have no sense of length. So
 a schema is translated first: references are inlined, combinations are worked out, keywords that no
 grammar can express are left out, and strings and arrays get a bound, because a small model can
-fill a string for ever.
+fill a string for ever. The executor validates every call against the whole schema all the same.
 
 The result is never wider than the schema, except for what grammars cannot say: ``not``, ``if``,
 ``contains``, ``propertyNames``, ``uniqueItems``, numbers of properties and what depends on others
@@ -19,12 +19,10 @@ not integers.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-import string
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
@@ -46,7 +44,7 @@ MAX_CHARACTERS = 200
 _MAX_ITEMS = 20
 _MAX_DEPTH = 12
 _MAX_PARTS = 5_000
-_NAMES_A_PART = 20
+_VALUES_A_PART = 20
 _MAX_ALTERNATIVES = 64
 _MAX_INTEGER = 2**53 - 1
 _MAX_NUMBER = 10**300
@@ -222,18 +220,18 @@ class _Translator:
 
     def _alternatives(self, schema: Any, place: _Place) -> list[tuple[dict[str, Any], _Place]]:
         """``schema`` without references and combinations: a value satisfies one of these."""
-        self._left -= 1 + (_names_in(schema) // _NAMES_A_PART)
-        if schema is False or place.depth > _MAX_DEPTH or self._left < 0:
-            return []
         if not isinstance(schema, Mapping):
-            return [({}, place)]
+            return [] if schema is False else [({}, place)]
+        self._left -= 1 + len(_listed(schema, "enum")) // _VALUES_A_PART
+        if place.depth > _MAX_DEPTH or self._left < 0:
+            return []
         plain = {k: v for k, v in schema.items() if _is_plain(k, v)}
         combined = [(plain, place)]
         for group in self._groups(schema, place):
             pairs = [(one, other) for one in combined for other in group]
             combined = []
             for (one, _), (other, where) in pairs[:_MAX_ALTERNATIVES]:
-                merged = intersection(one, other)
+                merged = _intersection(one, other)
                 if merged is not None:
                     combined.append((merged, where))
         return combined
@@ -297,24 +295,15 @@ class _Translator:
         most = min(most, max(least, _MAX_ITEMS))
         first = plain.get("prefixItems", plain.get("items"))
         if isinstance(first, Sequence) and first:
-            return self._tuple([self.translate(part, place) for part in first], least, most)
+            parts = [self.translate(part, place) for part in first[:most]]
+            size = len(parts)
+            is_possible = least <= size and None not in parts
+            fixed = {"type": "array", "prefixItems": parts, "minItems": size, "maxItems": size}
+            return fixed if is_possible else None
         items = self._any_item(plain.get("items", True), place)
         if items is None and least > 0:
             return None
         return {"const": []} if items is None or most == 0 else array_of(items, least, most)
-
-    def _tuple(
-        self, items: Sequence[JsonObject | None], least: int, most: int
-    ) -> JsonObject | None:
-        """An array with a schema for each place; what may follow them is left out."""
-        usable = items[: items.index(None)] if None in items else items
-        length = min(len(usable), most)
-        if length < least:
-            return None
-        prefix = [item for item in usable[:length] if item is not None]
-        if not prefix:
-            return {"const": []}
-        return {"type": "array", "prefixItems": prefix, "minItems": length, "maxItems": length}
 
     def _any_item(self, schema: Any, place: _Place) -> JsonObject | None:
         """A part of unknown shape is a scalar: free nesting has no end."""
@@ -349,10 +338,6 @@ class _Translator:
         return {"type": "object", "additionalProperties": values}
 
 
-def _names_in(schema: Any) -> int:
-    return len(schema) + len(_listed(schema, "enum")) if isinstance(schema, Mapping) else 0
-
-
 def _types(plain: Mapping[str, Any]) -> Sequence[str]:
     """The types that a value may have: as declared, else as the keywords suggest, else any."""
     declared = plain.get("type")
@@ -380,37 +365,23 @@ def _string(plain: Mapping[str, Any], bound: int) -> JsonObject | None:
 
 
 def _number(plain: Mapping[str, Any], kind: str) -> JsonObject | None:
-    low = _tightest(plain, "minimum", "exclusiveMinimum", 1)
-    high = _tightest(plain, "maximum", "exclusiveMaximum", -1)
+    least, most = plain.get("minimum", -math.inf), plain.get("maximum", math.inf)
+    above, below = plain.get("exclusiveMinimum", -math.inf), plain.get("exclusiveMaximum", math.inf)
+    low, high = max(least, above), min(most, below)
+    if low > high or (low == high and low in (above, below)):
+        return None
+    bounds = {keyword: plain[keyword] for keyword in _BOUNDS if keyword in plain}
     if kind == "integer":  # without a bound, digits could continue forever
-        low, high = (_next_integer(low), False), (_next_integer(high), False)
-    if low is not None and high is not None:
-        is_touching = low[0] == -high[0] and (low[1] or high[1])
-        if low[0] > -high[0] or is_touching:
+        first = math.ceil(max(low, -_MAX_INTEGER))
+        last = math.floor(min(high, _MAX_INTEGER))
+        bounds = {"minimum": first + (first == above), "maximum": last - (last == below)}
+        if bounds["minimum"] > bounds["maximum"]:
             return None
-    schema: dict[str, Any] = {"type": kind}
-    if low is not None:
-        schema["exclusiveMinimum" if low[1] else "minimum"] = low[0]
-    if high is not None:
-        schema["exclusiveMaximum" if high[1] else "maximum"] = -high[0]
     step = plain.get("multipleOf", 0)
-    return {**schema, "multipleOf": step} if step > 0 else schema
+    return {"type": kind, **bounds} | ({"multipleOf": step} if step > 0 else {})
 
 
-_Bound: TypeAlias = tuple[int | float, bool]
-"""A lower bound, or an upper one with its sign turned, and whether it is itself forbidden."""
-
-
-def _tightest(plain: Mapping[str, Any], closed: str, open_: str, sign: int) -> _Bound | None:
-    found = [(sign * plain[key], key == open_) for key in (closed, open_) if key in plain]
-    return max(found, default=None)
-
-
-def _next_integer(bound: _Bound | None) -> int:
-    """The first integer that a bound allows."""
-    if bound is None:
-        return -_MAX_INTEGER
-    return math.floor(bound[0]) + 1 if bound[1] else math.ceil(bound[0])
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 
 
 def _count(plain: Mapping[str, Any], keyword: str, default: int) -> int:
@@ -452,8 +423,7 @@ def _is_plain(keyword: str, value: Any) -> bool:
 
 
 _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_"}
-_SPECIAL = frozenset("^$.[]()|{}*+?")
-_SPELLED = re.compile(r"\[(?P<members>(?:\\.|[^\]\\])*)\]|\\(?P<escaped>.)|\(\?:")
+_SPELLED = re.compile(r"\[(?P<members>(?:\\.|[^\]\\])*)\]|\\(?P<escaped>.)")
 _PLAIN = re.compile(
     r"""\^(?: [A-Za-z0-9 _\-:,;@\#%&=~!'<>/]  # characters that stand for themselves
         | \\ [$.\[\](){}|*+?^]
@@ -481,129 +451,73 @@ def plain_pattern(pattern: Any) -> str | None:
     """
     if not isinstance(pattern, str):
         return None
-    plain = _SPELLED.sub(_spelled, pattern)
+    plain = _SPELLED.sub(_spelled, pattern.replace("(?:", "("))
     return plain if _PLAIN.fullmatch(plain) and is_compilable(plain) else None
 
 
 def _spelled(match: re.Match[str]) -> str:
-    """A class, an escape or the beginning of a group as every engine spells it."""
-    if match["members"] is not None:
-        members = re.sub(r"\\(.)", lambda one: _unescaped(one[1], "-][^"), match["members"])
-        return f"[{members}]"
-    if match["escaped"] is None:
-        return "("
-    character = match["escaped"]
-    if character in _CLASSES:
-        return f"[{_CLASSES[character]}]"
-    return _unescaped(character, _SPECIAL)
+    r"""A class, with ``\d`` and ``\w`` in it, or one of these alone, as every engine spells it."""
+    if match["members"] is None:
+        named = _CLASSES.get(match["escaped"])
+        return f"[{named}]" if named else match[0]
+    members = re.sub(r"\\([dw])", lambda one: _CLASSES[one[1]], match["members"])
+    return f"[{members}]"
 
 
-def _unescaped(character: str, kept: Collection[str]) -> str:
-    """An escaped character; the escape stays where it means something, or is not known."""
-    if character in _CLASSES:
-        return _CLASSES[character]
-    is_literal = character in string.punctuation and character not in kept and character != '"'
-    return character if is_literal else f"\\{character}"
-
-
-def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
+def _intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
     """One schema for two that hold together; None when no type is common to both.
 
     Parts that cannot be merged on the spot are joined by ``allOf``. Of two different patterns,
-    formats or ``multipleOf`` the first is kept.
-
-    Args:
-        one: A schema without references and combinators at its top.
-        other: Another one.
-
-    Example:
-        >>> intersection({"type": "integer", "minimum": 1}, {"type": "number", "minimum": 3})
-        {'type': 'integer', 'minimum': 3}
+    formats, ``multipleOf`` or ``prefixItems`` the first is kept.
     """
     merged = {**other, **one}
     if "type" in one and "type" in other:
         merged["type"] = _common_types(one["type"], other["type"])
         if not merged["type"]:
             return None
-    if "properties" in one or "properties" in other:
+    if "properties" in merged:
         merged["properties"] = _properties(one, other)
-    if "prefixItems" in merged:
-        merged["prefixItems"] = _places(one, other)
-    if not _VALUES.isdisjoint(merged):
-        merged["enum"] = _common_values(one, other)
+    if "enum" in merged or "const" in merged:
+        values, others = _values(one), _values(other)
+        merged["enum"] = others if values is None else values
+        if values is not None and others is not None:
+            allowed = set(map(json_key, others))
+            merged["enum"] = [value for value in values if json_key(value) in allowed]
         merged.pop("const", None)
     for keyword in one.keys() & other.keys() & _JOINED.keys():
         merged[keyword] = _JOINED[keyword](one[keyword], other[keyword])
     return merged
 
 
-def _common_types(one: Any, other: Any) -> Any:
-    left = [one] if isinstance(one, str) else list(one)
-    right = [other] if isinstance(other, str) else list(other)
-    # Every integer is a number.
-    common = [kind for kind in left if kind in right or (kind == "integer" and "number" in right)]
-    if "number" in left and "integer" in right and "integer" not in common:
-        common.append("integer")
-    return common[0] if len(common) == 1 else common
-
-
-def _common_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Any]:
-    left, right = _values(one), _values(other)
-    if left is None or right is None:
-        return list(left or right or [])
-    allowed = set(map(json_key, right))
-    return [value for value in left if json_key(value) in allowed]
+def _common_types(one: Any, other: Any) -> list[str]:
+    """The types of both; every integer is a number."""
+    left, right = ([kinds] if isinstance(kinds, str) else [*kinds] for kinds in (one, other))
+    wide = [{*kinds, *(["integer"] if "number" in kinds else [])} for kinds in (left, right)]
+    common = wide[0] & wide[1]
+    return [kind for kind in dict.fromkeys((*left, *right)) if kind in common]
 
 
 def _values(schema: Mapping[str, Any]) -> Sequence[Any] | None:
-    if "const" in schema:
-        return [schema["const"]]
-    values: Sequence[Any] | None = schema.get("enum")
-    return values
+    return [schema["const"]] if "const" in schema else schema.get("enum")
 
 
 def _both(one: Any, other: Any) -> Any:
     if same_json(one, other) or other is True:
         return one
-    if one is True:
-        return other
-    return {"allOf": [one, other]}
-
-
-def _places(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Any]:
-    """A schema for each place of a tuple; beyond its own places a schema's ``items`` holds."""
-    left, right = one.get("prefixItems", ()), other.get("prefixItems", ())
-    places = itertools.zip_longest(left, right)
-    defaults = one.get("items", True), other.get("items", True)
-    return [
-        _both(
-            first if index < len(left) else defaults[0],
-            second if index < len(right) else defaults[1],
-        )
-        for index, (first, second) in enumerate(places)
-    ]
+    return other if one is True else {"allOf": [one, other]}
 
 
 def _properties(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    left, right = one.get("properties", {}), other.get("properties", {})
-    merged = {
-        name: _both(schema, right.get(name, other.get("additionalProperties", True)))
-        for name, schema in left.items()
-    }
-    for name, schema in right.items():
-        if name not in left:
-            merged[name] = _both(schema, one.get("additionalProperties", True))
-    return merged
+    """The properties of both; what one does not name is among its additional ones."""
+    left, right = (schema.get("properties", {}) for schema in (one, other))
+    rest, others_rest = (schema.get("additionalProperties", True) for schema in (one, other))
+    names = dict.fromkeys((*left, *right))
+    return {name: _both(left.get(name, rest), right.get(name, others_rest)) for name in names}
 
 
-def _all_names(one: Sequence[str], other: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([*one, *other]))
-
-
-_VALUES = frozenset({"enum", "const"})
 _JOINED: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("minLength", "minItems", "minimum", "exclusiveMinimum"), max),
     **dict.fromkeys(("maxLength", "maxItems", "maximum", "exclusiveMaximum"), min),
     **dict.fromkeys(("items", "additionalProperties"), _both),
-    "required": _all_names,
+    "required": lambda one, other: list(dict.fromkeys([*one, *other])),
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Iterator, Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,7 @@ from agentkit.errors import (
     ModelResponseError,
     ModelTimeoutError,
 )
-from agentkit.messages import Usage
+from agentkit.messages import JsonObject
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
 from agentkit.models.chat_completions import (
     CompletionAssembler,
@@ -26,7 +27,7 @@ from agentkit.models.chat_completions import (
     decode_completion,
 )
 from agentkit.models.http_model import RemoteModel
-from agentkit.models.prices import media_of
+from agentkit.models.prices import Price, known_price, listed_media, priced
 from agentkit.models.retries import DEFAULT_RETRY, IdleTimeout, RetryPolicy
 from agentkit.models.status import Endpoint, status_error
 from agentkit.models.transport import cut_short, is_transport_error
@@ -40,7 +41,7 @@ _INSTALL = 'pip install "agentkit-evolve[litellm]"'
 def litellm_model(
     model: str, *, retry: RetryPolicy = DEFAULT_RETRY, timeout_seconds: float = 60.0
 ) -> LiteLLMModel:
-    """A model of any provider that litellm knows, with the price that litellm knows.
+    """A model of any provider that litellm knows, with the price by litellm's table or ours.
 
     Importing litellm takes seconds, which is why it happens here and not in the first request. It
     would fetch a price list from the net while it is imported, and a list of headers with the
@@ -79,16 +80,21 @@ class LiteLLMModel(RemoteModel):
 
     @property
     def reports_cost(self) -> bool:
-        """Whether litellm's list has the model."""
-        return self._listed_cost(Usage()) is not None
+        """Whether a table of prices has the model."""
+        return self._price is not None
 
     @property
-    def accepts(self) -> frozenset[str]:
+    def accepts(self) -> AbstractSet[str]:
         """What the model accepts beside text, by litellm's list."""
-        import litellm
+        return listed_media(self._name) or listed_media(self._bare) or frozenset()
 
-        listed = litellm.model_cost
-        return media_of(listed.get(self._name) or listed.get(self._name.partition("/")[2]) or {})
+    @property
+    def _bare(self) -> str:
+        return self._name.partition("/")[2]
+
+    @cached_property
+    def _price(self) -> Price | None:
+        return known_price(self._name) or known_price(self._bare)
 
     async def close(self) -> None:
         """Nothing to close: litellm keeps its clients itself."""
@@ -99,36 +105,30 @@ class LiteLLMModel(RemoteModel):
         with self._translating():
             fields, names = self._fields(request)
             answer: Any = await idle.wait(litellm.acompletion(**fields))
-            stated = getattr(answer, "_hidden_params", {}).get("response_cost")
-            return self._priced(decode_completion(answer.model_dump(), names), stated)
+            return self._read(answer.model_dump(), names)
 
     async def _events(
         self, request: ModelRequest, idle: IdleTimeout
     ) -> AsyncGenerator[ModelEvent, None]:
-        with self._translating():
-            async with aclosing(self._pieces(request, idle)) as events:
-                async for event in events:
-                    yield event
-
-    async def _pieces(
-        self, request: ModelRequest, idle: IdleTimeout
-    ) -> AsyncGenerator[ModelEvent, None]:
         import litellm
 
-        fields, names = self._fields(request, stream=True)
-        assembler = CompletionAssembler()
-        chunks: Any = await idle.wait(litellm.acompletion(**fields))
-        pieces, stated = aiter(chunks), None
-        while (chunk := await idle.wait(anext(pieces, None))) is not None:
-            found = chunk.model_dump()
-            stated = (found.get("usage") or {}).get("cost") or stated
-            delta = assembler.add(found)
-            if delta is not None:
-                yield delta
-        heard = getattr(chunks, "received_finish_reason", True)  # it makes one up when None came
-        if heard is None or not assembler.is_finished:
-            raise cut_short(f"litellm for {self._name!r}")
-        yield self._priced(decode_completion(assembler.finish(), names), stated)
+        with self._translating():
+            fields, names = self._fields(request, stream=True)
+            assembler = CompletionAssembler()
+            chunks: Any = await idle.wait(litellm.acompletion(**fields))
+            pieces = aiter(chunks)
+            while (chunk := await idle.wait(anext(pieces, None))) is not None:
+                delta = assembler.add(chunk.model_dump())
+                if delta is not None:
+                    yield delta
+            heard = getattr(chunks, "received_finish_reason", True)  # it makes one up without
+            if heard is None or not assembler.is_finished:
+                raise cut_short(f"litellm for {self._name!r}")
+            yield self._read(assembler.finish(), names)
+
+    def _read(self, completion: JsonObject, names: WireNames) -> ModelResponse:
+        response = decode_completion(completion, names)
+        return replace(response, usage=priced(response.usage, self._price))
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
@@ -142,21 +142,21 @@ class LiteLLMModel(RemoteModel):
         except Exception as error:
             # What lies behind an error that broke a stream in the middle says more.
             original = getattr(error, "original_exception", None)
-            found = self._translated(original if isinstance(original, Exception) else error, openai)
+            shown = original if isinstance(original, Exception) else error
+            endpoint = Endpoint(
+                place="litellm",
+                model=self._name,
+                key_source="the variable that litellm documents for it",
+                further_keys=_keys_set(),
+            )
+            if "Missing credentials" in str(shown):  # found before anything was sent
+                raise status_error(
+                    endpoint, status=401, headers={}, body=str(shown).encode()
+                ) from error
+            found = translated_sdk_error(lost_connection(shown) or shown, openai, endpoint)
             if found is None:
                 raise
             raise found from error
-
-    def _translated(self, error: Exception, sdk: ModuleType) -> ModelError | None:
-        endpoint = Endpoint(
-            place="litellm",
-            model=self._name,
-            key_source="the variable that litellm documents for it",
-            further_keys=_keys_set(),
-        )
-        if "Missing credentials" in str(error):  # found by openai's SDK before anything was sent
-            return status_error(endpoint, status=401, headers={}, body=str(error).encode())
-        return translated_sdk_error(lost_connection(error) or error, sdk, endpoint)
 
     def _fields(
         self, request: ModelRequest, *, stream: bool = False
@@ -166,32 +166,6 @@ class LiteLLMModel(RemoteModel):
         encoder = RequestEncoder(self._name, max_tokens_field="max_tokens")
         body, names = encoder.encode(request, stream=stream)
         return {"num_retries": 0, "max_retries": 0, **json.loads(body)}, names
-
-    def _priced(self, response: ModelResponse, stated: object) -> ModelResponse:
-        """The response with the price that litellm states, or else by its list.
-
-        For a model that is not in its list it states nothing, or 0, which is not a price.
-        """
-        cost: float | None = stated if isinstance(stated, float) and stated > 0 else None
-        if cost is None:
-            cost = self._listed_cost(response.usage)
-        return replace(response, usage=replace(response.usage, cost_usd=cost))
-
-    def _listed_cost(self, usage: Usage) -> float | None:
-        """The price by litellm's list; None when the model is not in it."""
-        import litellm
-
-        provider, _, bare = self._name.partition("/")
-        known = litellm.model_cost.get(bare, {}).get("litellm_provider", "")
-        if self._name not in litellm.model_cost and not known.startswith(provider):
-            return None
-        prompt, completion = litellm.cost_per_token(
-            model=self._name,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cache_read_input_tokens=usage.cached_tokens,
-        )
-        return float(prompt) + float(completion)
 
 
 def _keys_set() -> tuple[str, ...]:

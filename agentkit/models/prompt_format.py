@@ -23,7 +23,6 @@ __all__ = [
     "PromptFormat",
     "parse_answer",
     "parse_calls",
-    "parse_unfinished_answer",
     "render_answer",
     "render_calls",
     "render_result",
@@ -62,10 +61,6 @@ Functions:
 _CALL_FORM = '{"calls": [{"name": "function_name", "arguments": {"parameter": value}}]}'
 _MATCHING = " that matches this JSON Schema: {schema}"
 _ANSWER_START = re.compile(rf'\s*\{{\s*"{ANSWER}"\s*:\s*')
-_WORDS_START = re.compile(rf'{_ANSWER_START.pattern}"')
-_UNFINISHED = re.compile(  # a character in two escapes, or one escape, that is not whole yet
-    r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z"
-)
 
 
 def render_calls(calls: Sequence[ToolCall], format: PromptFormat = "python") -> str:  # noqa: A002 - the word of the field
@@ -176,16 +171,6 @@ def parse_answer(text: str) -> str:
             continue
         return value if isinstance(value, str) else _json(value)
     return text
-
-
-def parse_unfinished_answer(text: str) -> str:
-    """The words of an answer as far as it is written; none of calls, data or half a character.
-
-    Example:
-        >>> [parse_unfinished_answer(text) for text in ('{"ans', '{"answer": "It is 4')]
-        ['', 'It is 4']
-    """
-    return parse_answer(_UNFINISHED.sub("", text)) if _WORDS_START.match(text) else ""
 
 
 def _function(tool: ToolDefinition, examples: int) -> JsonObject:

@@ -26,7 +26,6 @@ from agentkit.models.base import (
     ModelEvent,
     ModelRequest,
     ModelResponse,
-    ReasoningDelta,
     StreamingChatModel,
     TextDelta,
     accepted_media,
@@ -36,7 +35,6 @@ from agentkit.models.prompt_format import (
     PromptFormat,
     parse_answer,
     parse_calls,
-    parse_unfinished_answer,
     render_answer,
     render_calls,
     render_result,
@@ -126,29 +124,16 @@ class PromptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield text as the wrapped model writes it, then the whole response.
 
-        With tools, only a constrained answer can be distinguished from a call before it is
-        complete; any other text comes in one piece at the end, as all of it does when the wrapped
-        model does not stream. Errors are those of the wrapped model.
+        With tools, an answer could be a call, so its text comes in one piece at the end, as all of
+        it does when the wrapped model does not stream. Errors are those of the wrapped model.
         """
-        offers, written, shown = _offers_tools(request), "", 0
-        if isinstance(self.inner, StreamingChatModel) and (self._constrained or not offers):
-            inner_request = self._with_tools(request) if offers else self._without_tools(request)
-            async for event in self.inner.stream(inner_request):
-                if isinstance(event, ModelResponse):
-                    response = self._understood(request, event) if offers else event
-                    break
-                if isinstance(event, ReasoningDelta):
-                    yield event
-                    continue
-                written += event.text
-                words = parse_unfinished_answer(written) if offers else written
-                if words[shown:]:
-                    yield TextDelta(text=words[shown:])
-                    shown = len(words)
-        else:
-            response = await self.complete(request)
-        if response.message.text[shown:]:
-            yield TextDelta(text=response.message.text[shown:])
+        if isinstance(self.inner, StreamingChatModel) and not _offers_tools(request):
+            async for event in self.inner.stream(self._without_tools(request)):
+                yield event
+            return
+        response = await self.complete(request)
+        if response.message.text:
+            yield TextDelta(text=response.message.text)
         yield response
 
     def _with_tools(self, request: ModelRequest) -> ModelRequest:

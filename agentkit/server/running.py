@@ -29,6 +29,7 @@ _TURNS_TO_BE_MADE = 4
 
 _BACKLOG = 2048
 _LONGEST_MS = 2**31 - 1
+_LAST_PORT = 65_535
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], None]
 
@@ -58,7 +59,7 @@ def serve(
 
     Raises:
         MissingExtraError: uvicorn is not installed.
-        UsageError: Other machines would reach a server without keys.
+        UsageError: Other machines would reach a server without keys, or there is no such port.
         PortTakenError: Another process listens at the port.
         OSError: The address is not this machine's.
     """
@@ -112,6 +113,8 @@ def is_loopback(host: str) -> bool:
 def _listening(host: str, port: int, *, send_seconds: float) -> Iterator[socket.socket]:
     import socket
 
+    if not 0 <= port <= _LAST_PORT:
+        raise UsageError(f"there is no port {port}; ports go up to {_LAST_PORT}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol named, asyncio sees that it is TCP and sends small pieces at once; without,
     # each answer waits 40 ms for the client's acknowledgement.

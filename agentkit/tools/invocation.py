@@ -319,6 +319,11 @@ class SpendingLimits(Protocol):
         ...
 
     @property
+    def max_calls(self) -> int:
+        """Most calls."""
+        ...
+
+    @property
     def max_tokens(self) -> int | None:
         """Most tokens; None for no bound."""
         ...

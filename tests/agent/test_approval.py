@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, open_store, tool
-from agentkit.agent import ToolCallFinished, ToolPolicy
+from agentkit.agent import Limits, ToolCallFinished, ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import OtherAgentError, UsageError
-from agentkit.models.base import TextDelta
+from agentkit.messages import AssistantMessage, Usage
+from agentkit.models.base import ModelResponse, TextDelta
 from agentkit.testing import ScriptedModel
 
 
@@ -81,6 +82,26 @@ async def test_deferred_then_approved(delete, deleted, call):
     assert (result.output, deleted) == ("gone", ["a"])
     assert result.episode.resumes == waiting.episode.episode_id
     assert [m.role for m in result.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize("limits", [Limits(max_calls=2), Limits(max_tokens=3_000)])
+async def test_what_was_spent_before_a_run_waited_counts(delete, deleted, call, limits):
+    """A run that waits for each call has the limits of one that does not."""
+    usage = Usage(requests=1, prompt_tokens=2_000)
+    calls = [call("delete", name=name, id=name) for name in "abc"]
+    answers = [AssistantMessage(tool_calls=(one,)) for one in calls]
+    model = ScriptedModel([*(ModelResponse(message=one, usage=usage) for one in answers), "gone"])
+    agent = Agent(model, tools=[delete], limits=limits)
+    result = await agent.run("go")
+    for name in "ab":
+        assert result.stop_reason == "deferred"
+        result = await agent.resume(result, approvals={name: True})
+    assert deleted == ["a", "b"]
+    if limits.max_tokens:
+        assert (result.stop_reason, len(model.requests)) == ("token_limit", 2)
+    else:
+        assert result.episode.results[-1].failure.kind == "limit_exceeded"
+        assert (result.output, model.requests[-1].tool_choice) == ("gone", "none")
 
 
 async def test_answer_from_outside(call):

@@ -41,7 +41,7 @@ from hidden_demands import Case, Demand, cases, split
 from agentkit import Episode, Library, ToolDefinition, open_store
 from agentkit.evaluation import Benchmark, Task, episodes_of_run, evaluate, with_tools
 from agentkit.evaluation.settings import EvaluationSettings
-from agentkit.evolution.proposal import Observations, Proposal, Proposer
+from agentkit.evolution.proposal import Observations, PassedOver, Proposer
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
@@ -124,16 +124,15 @@ async def learned(
     """The definition after the first suggestion of each proposer that every check lets pass."""
     for proposer in proposers:
         library = Library([base])
-        seen = Observations(library=library, episodes=tuple(episodes))
+        unread: list[PassedOver] = []
+        seen = Observations(library=library, episodes=tuple(episodes), pass_over=unread.append)
         kind, passing = proposer.name.split(":")[0], []
         for one in await proposer.propose(seen):
-            if not isinstance(one, Proposal):
-                counts.update(f"{kind} unreadable: {check.code}" for check in one.failed[:1])
-                continue
             said = validate(ProposedChange(base=base, candidate=one.candidate, library=library))
             codes = [check.code for check in said.failed]
             counts[f"{kind} {'refused: ' + codes[0] if codes else 'passed'}"] += 1
             passing += [one.candidate] if said.is_valid else []
+        counts[f"{kind} unreadable"] += sum(one.reason == "unreadable" for one in unread)
         base = passing[0] if passing else base
     return base
 

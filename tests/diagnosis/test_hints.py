@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition
 from agentkit.agent import ToolPolicy
-from agentkit.diagnosis import diagnose, diagnose_conversation
+from agentkit.diagnosis import diagnose
 from agentkit.diagnosis.findings import unread_call
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Episode, Evidence, EvidenceKind, Verdict
@@ -203,6 +203,11 @@ def two_user_turns(run, first, second, verdicts):
     ]
 
 
+def both(episodes, library):
+    first = diagnose(episodes[0], library, episodes[0].verdict)
+    return first, diagnose(episodes[1], library, episodes[1].verdict, pending=first.pending)
+
+
 def test_a_failure_is_made_good_after_the_user_has_spoken(run, library, attic):
     """An abandoned call of one episode is recovered in the next one, under its own name."""
     episodes = two_user_turns(
@@ -211,7 +216,7 @@ def test_a_failure_is_made_good_after_the_user_has_spoken(run, library, attic):
         ([attic("c1", "hall")], "on"),
         (FAILED, Verdict(passed=True)),
     )
-    first, second = diagnose_conversation(episodes, library)
+    first, second = both(episodes, library)
     assert first.pending == first.recoveries
     [carried] = second.recoveries
     assert (carried.episode, carried.turn, carried.outcome, carried.ended) == (
@@ -228,7 +233,7 @@ def test_a_failure_that_comes_back_after_the_user_has_spoken_is_a_recovery_failu
 ):
     """The turn of the later episode that repeats the call is labelled, beside its own failure."""
     episodes = two_user_turns(run, ([attic("c1")], "Hm."), ([attic("c9")], "Hm."), (FAILED, FAILED))
-    _, second = diagnose_conversation(episodes, library)
+    _, second = both(episodes, library)
     assert second.turns[0].labels == ("argument_mismatch", "recovery_failure")
     assert [one.outcome for one in second.recoveries] == ["repeated", "abandoned"]
 
@@ -239,7 +244,7 @@ def test_a_failure_that_the_user_leaves_stays_pending(run, library, attic, call)
     episodes = two_user_turns(
         run, ([attic("c1")], "Hm."), (aside, "Done."), (FAILED, Verdict(passed=True))
     )
-    first, second = diagnose_conversation(episodes, library)
+    first, second = both(episodes, library)
     assert second.pending == first.pending
     assert [turn.label for turn in second.turns] == ["pass", "pass"]
 

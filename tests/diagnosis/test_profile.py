@@ -96,8 +96,8 @@ def test_one_failure_of_one_call_is_not_the_worst():
     assert [one.tool for one in profile_of(once, *often).worst_tools(1)] == ["often"]
 
 
-def test_labels_are_counted_by_turn_and_position():
-    """The distribution is over turns; the positions keep their denominators."""
+def test_labels_are_counted_by_turn():
+    """The distribution is over turns."""
     turns = [
         TurnDiagnosis(turn=0, label="pass"),
         TurnDiagnosis(turn=1, label="argument_mismatch"),
@@ -114,11 +114,7 @@ def test_labels_are_counted_by_turn_and_position():
     assert profile.label_distribution() == pytest.approx(
         {"pass": 2 / 3, "argument_mismatch": 1 / 3}
     )
-    assert [(one.position, one.observed, one.labels) for one in profile.by_position()] == [
-        (0, 1.0, {"pass": 1.0}),
-        (1, 1.0, {"argument_mismatch": 1.0}),
-        (31, 1.0, {"pass": 1.0}),
-    ]
+    assert profile.observed == 3.0
 
 
 def test_an_observation_loses_half_its_weight_in_a_half_life():

@@ -41,11 +41,6 @@ FOUND = {
         "3782 822463 10005", "30569309025904", "6011111111111117",
         "4111\u00a01111\u00a01111\u00a01111",
     ],
-    "iban": ["DE89370400440532013000", "GB82 WEST 1234 5698 7654 32", "NO9386011117947",
-        "DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000"],
-    "ipv4": ["178.34.55.101", "192.168.1.10", "8.8.8.8"],
-    "ipv6": ["2001:db8::ff00:42:8329", "2001:0db8:85a3:0000:0000:8a2e:0370:7334"],
-    "ssn": ["078-05-1120", "219-09-9999"],
     "secret": [
         "sk-abcdefghijklmnop1234", "ghp_abcdefghijklmnopqrst", "AKIAIOSFODNN7EXAMPLE",
         "ASIAIOSFODNN7EXAMPLE", "glpat-abcdefghij0123456789", "npm_" + "a1" * 18, "dop_v1_" + "0f" * 32,
@@ -53,13 +48,11 @@ FOUND = {
     ],
 }  # fmt: skip
 LEFT = [
-    "Python 3.11.4, version 1.2.3.4, v10.20.30.40, numpy==1.26.4.1, EC 3.5.1.50, section 1.2.3.4",
-    "build 10.0.19041.1", "127.0.0.1 and 0.0.0.0 are here", "4.2.2.2",
+    "Python 3.11.4, version 1.2.3.4", "127.0.0.1 is here",
     "$1,234,567.89 or 1234567890123.45 or 3.14159265358979", "EUR 1 000 000 000 000",
     "2026-03-02T10:00:00+00:00", "2026-11-22", "12:34:56", "12:34:56.789", "1700000000000",
     "1700000000000000000", "4111111111111112", "order 9999999999999999", "1-800", "555-1234",
-    "000-12-3456", "666-12-3456", "123-45-67890", "900-12-3456",
-    "DE89370400440532013001", "AB12 IS NOT AN ACCOUNT", "x[::2]", "std::vector", "a::b::c", "::1",
+    "DE89370400440532013001", "std::vector",
     "00:1A:2B:3C:4D:5E", "@decorator", "me@localhost", "package@1.2.3", "a @ b", "x @ y.T",
     "sk-short", "my password is required", "password: must be long", "api_key: string",
     "glaive/generate_password:308a5282", "123e4567-e89b-12d3-a456-426614174000",
@@ -94,10 +87,9 @@ def test_each_pattern_is_on_or_off_by_its_name(name):
 
 
 def test_what_stands_without_a_space_is_found():
-    """Where a language leaves no space before a number, or two forms are one, it is found whole."""
+    """Where a language leaves no space before a number it is found whole."""
     redact = Redaction()
     assert redact.text("\u96fb\u8a71+81312345678\u3067\u3059") == "\u96fb\u8a71<phone>\u3067\u3059"
-    assert redact.text("NAT64 is 64:ff9b::192.0.2.33.") == "NAT64 is <ipv6>."
 
 
 @pytest.mark.parametrize(
@@ -126,7 +118,7 @@ def test_what_is_called_a_secret_is_one(text, left):
 HOSTILE = [
     "://:", "://a:b", "sk-", "SG.aaaaaaaaaaaaaaaa", "bearer a", "\u00a01", "+1\u4e00",
     '\\"password\\": \\"', "'token': '", "a@", "@", "1.", "+1 ", "eyJaaaaaaaa-", '"password": "',
-    "DE12 ", ":", "4111 ", "<email>",
+    ":", "4111 ", "<email>",
 ]  # fmt: skip
 
 
@@ -278,7 +270,6 @@ def test_a_message_costs_little(unit):
 
 MOST = {  # of the tools of ToolUniverse: real interfaces, full of versions, dates and accessions
     "email": 6,
-    "ipv4": 6,
     "secret": 2,
 }
 
@@ -485,8 +476,7 @@ def test_text_that_goes_on_turning_up_more_goes_as_a_whole():
 
 
 PIECES = st.sampled_from(
-    [MAIL, "+1 415 555 0100", "4111111111111111", "DE89370400440532013000", "178.34.55.101",
-     "2001:db8::ff00:42:8329", "078-05-1120", "sk-abcdefghijklmnop1234", "password=", '"password": "',
+    [MAIL, "+1 415 555 0100", "4111111111111111", "sk-abcdefghijklmnop1234", "password=", '"password": "',
      "Bearer ", "<email>", "<", ">", ":", "<secret>", "@", ".", "-", " ", "+", "415-555-0100", "4111 ",
      "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "hunter2", "v"]
 )  # fmt: skip

@@ -365,6 +365,15 @@ def test_a_name_without_a_text_reads_the_library():
         Agent(model, store=store, instructions=Instructions(name="other"))
 
 
+@pytest.mark.parametrize(
+    "name", [" ", "garage ", "a\nb", "a\u200bb", "\x1b[31m", "x" * 101, "instructions/", 3, None]
+)
+def test_a_name_that_nobody_reads_names_no_instructions(name):
+    """It stands in logs, in labels and on screens."""
+    with pytest.raises(UsageError, match="cannot name instructions"):
+        Instructions(name=name, text=OLD)
+
+
 def test_instructions_of_strangers_stay_out():
     """A tool of such a name is refused, and so is the definition in a catalogue's file."""
     with pytest.raises(DefinitionError, match="has a name of instructions"):

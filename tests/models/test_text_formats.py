@@ -1,7 +1,6 @@
 """Calls in the text of models that have no protocol for them, and models that are prompted for such calls."""
 
 import json
-from itertools import pairwise
 
 import jsonschema
 import pytest
@@ -568,70 +567,36 @@ async def test_what_a_provider_wants_back_goes_back():
 WAIT = ToolDefinition.from_schema("wait", "Wait.", {"type": "object", "properties": {}})
 
 
-async def streamed(answer, *, tools=(WAIT,), constrained=True):
-    """The pieces shown, and the response."""
-    style = "json" if constrained else "python"
-    inner = answer if isinstance(answer, Letters) else FunctionModel(lambda _: answer)
-    model = PromptedModel(inner, format=style, constrained=constrained)
-    assert isinstance(model, StreamingChatModel)
-    request = ModelRequest(messages=(UserMessage(text="Hello"),), tools=tools)
-    events = [event async for event in model.stream(request)]
-    assert all(isinstance(event, TextDelta) for event in events[:-1])
-    assert isinstance(events[-1], ModelResponse)
-    return [event.text for event in events[:-1]], events[-1]
-
-
 class Letters:
-    """A model that writes letter by letter, or in the pieces given."""
+    """A model that writes letter by letter."""
 
     name = "letters"
 
-    def __init__(self, pieces):
-        self.pieces = pieces
+    def __init__(self, text):
+        self.text = text
 
     async def complete(self, request):
-        return ModelResponse(message=AssistantMessage(text="".join(self.pieces)))
+        return ModelResponse(message=AssistantMessage(text=self.text))
 
     async def stream(self, request):
-        for letter in self.pieces:
+        for letter in self.text:
             yield TextDelta(text=letter)
         yield await self.complete(request)
 
 
-async def test_words_come_without_their_wrapping():
-    """The words of a constrained answer are shown one by one, the JSON around them never."""
-    pieces, response = await streamed(Letters('{"answer": "A \\"dog\\"\\n\\ud83d\\ude00 \\u00e9"}'))
-    assert pieces == list('A "dog"\n😀 é')
-    assert response.message.text == 'A "dog"\n😀 é'
-
-
-async def test_a_call_shows_nothing():
-    """Of a call the caller gets the response alone."""
-    pieces, response = await streamed(Letters('{"calls": [{"name": "wait", "arguments": {}}]}'))
-    assert pieces == []
-    assert response.message.tool_calls[0].name == "wait"
-    assert response.finish_reason == "tool_calls"
-
-
-async def test_text_without_tools_passes_through():
-    """Nothing is wrapped there, so each piece is shown as it comes."""
-    pieces, _ = await streamed(Letters('{"answer": 1}'), tools=())
-    assert pieces == list('{"answer": 1}')
-
-
-async def test_what_could_still_be_a_call_waits_for_the_end():
-    """Free text may turn into a call, so it is shown in one piece when it did not."""
-    pieces, _ = await streamed("It is cold.", constrained=False)
-    assert pieces == ["It is cold."]
-    pieces, response = await streamed("[wait()]", constrained=False)
-    assert pieces == []
-    assert response.message.tool_calls
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"])), st.data(), st.booleans())
-async def test_any_text_cut_anywhere_is_shown_whole(text, data, is_ascii):
-    """However the pieces fall, together they are the answer."""
-    written = json.dumps({"answer": text}, ensure_ascii=is_ascii)
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(written)), max_size=9)) | {0, len(written)})
-    pieces, _ = await streamed(Letters([written[a:b] for a, b in pairwise(cuts)]))
-    assert "".join(pieces) == text
+@pytest.mark.parametrize(
+    ("written", "tools", "shown"),
+    [
+        ('{"answer": 1}', (), list('{"answer": 1}')),
+        ('{"answer": "A dog"}', (WAIT,), ["A dog"]),
+        ('{"calls": [{"name": "wait", "arguments": {}}]}', (WAIT,), []),
+    ],
+)
+async def test_what_could_still_be_a_call_waits_for_the_end(written, tools, shown):
+    """Beside tools a text is shown when it turned out to be the answer; without, as it comes."""
+    model = PromptedModel(Letters(written), format="json", constrained=True)
+    assert isinstance(model, StreamingChatModel)
+    asked = ModelRequest(messages=(UserMessage(text="Hello"),), tools=tools)
+    *events, response = [event async for event in model.stream(asked)]
+    assert [event.text for event in events] == shown
+    assert response.message.tool_calls or response.message.text == "".join(shown)

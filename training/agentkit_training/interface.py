@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -284,7 +283,7 @@ def prevalent_labels(
         share: Least share of a label among all turns.
         turns: Least weight of its turns; a fresh one weighs 1.
     """
-    observed = fsum(one.observed for one in profile.by_position())
+    observed = profile.observed
     return tuple(
         label
         for label, part in profile.label_distribution().items()
@@ -414,7 +413,7 @@ class LearningInterface:
 
     def _finds_clean(self, profile: FailureProfile) -> bool:
         """Whether no failure is frequent, and not just because too few turns were seen."""
-        observed = fsum(one.observed for one in profile.by_position())
+        observed = profile.observed
         if not observed or observed < self.turns - 1e-9:
             return False
         return not prevalent_labels(profile, share=self.share, turns=0.0)

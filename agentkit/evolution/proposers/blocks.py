@@ -1,6 +1,6 @@
 """Read the ``<description>`` blocks of a model's answer as suggestions (ToolDNA, figure 3).
 
-Tolerant and total: whatever the text is, what comes out are values, and nothing of it is run. Each
+Tolerant and total: whatever the text is, it is read or passed over, and nothing of it is run. Each
 block is judged alone, so that a good one is not lost beside a bad one (algorithm 2, lines 7 to 20).
 A block holds words and rules. What it says of types, required parameters and examples is left out:
 the contract is not a model's to change.
@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.evolution.proposal import Proposal, Stream, Suggestion, UnreadableProposal
-from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.proposal import PassedOver, Proposal, Stream, ignored
 from agentkit.evolution.validation.texts import LONGEST_SCANNED
 from agentkit.library.events import Author
 from agentkit.library.library import Library
@@ -27,9 +26,6 @@ from agentkit.tools.rules import rule_from_json
 OPENING, CLOSING = "<description>", "</description>"
 NOTHING = "NOTHING"
 """What a model answers that would change nothing."""
-
-LONGEST_KEPT = 4_000
-"""Characters of an unreadable answer that are kept."""
 
 _MOST_CHARACTERS = 100_000
 _MOST_BLOCKS = 50
@@ -47,6 +43,7 @@ class Question:
         tools: The tools that were asked about; empty for any.
         reason: Why the question was asked.
         evidence: Ids of the episodes that were shown.
+        pass_over: Takes what cannot be read, with the reason.
     """
 
     library: Library
@@ -55,35 +52,23 @@ class Question:
     tools: frozenset[str] = frozenset()
     reason: str = ""
     evidence: tuple[str, ...] = ()
+    pass_over: Callable[[PassedOver], None] = ignored
 
 
-class _UnreadableError(Exception):
+class _UnreadableError(ValueError):
     """A block that cannot become a candidate.
 
     Attributes:
-        failed: Why.
         tool: The tool that it names, as far as that can be read.
     """
 
-    def __init__(self, *failed: FailedCheck, tool: str = "") -> None:
-        self.failed = failed
+    def __init__(self, message: str, *, tool: str = "") -> None:
         self.tool = tool
-        super().__init__("; ".join(map(str, failed)))
+        super().__init__(message)
 
 
-def _unreadable(code: str, message: str, text: str, *, field: str = "") -> FailedCheck:
-    return FailedCheck(
-        code=code,
-        layer="lexical",
-        message=message,
-        advice=f"answer with one {OPENING} block a tool, in the form that was asked for",
-        field=field,
-        excerpt=text.strip()[:_SHOWN],
-    )
-
-
-def read_answer(answer: str, question: Question) -> tuple[Suggestion, ...]:
-    """Every block of an answer as a proposal, or with the reasons why it is none.
+def read_answer(answer: str, question: Question) -> tuple[Proposal, ...]:
+    """Every block of an answer that is a change; what cannot be read is passed over.
 
     Args:
         answer: Whatever the model wrote.
@@ -91,66 +76,54 @@ def read_answer(answer: str, question: Question) -> tuple[Suggestion, ...]:
     """
     if answer.strip().strip(".`*") == NOTHING:
         return ()
-    found: list[Suggestion] = []
-    seen: set[str] = set()
-    for part, text in _parts(answer):
+    found, seen = list[Proposal](), set[str]()
+    for part in _blocks(answer):
         try:
             found.append(_read_block(part, question, seen))
         except _UnreadableError as error:
             asked = min(question.tools) if len(question.tools) == 1 else ""
-            found.append(
-                UnreadableProposal(
-                    author=question.author,
-                    stream=question.stream,
-                    tool_name=(error.tool or asked)[:_SHOWN],
-                    text=text[:LONGEST_KEPT],
-                    failed=error.failed,
-                )
-            )
+            why = f"what {question.author.name} answered cannot be read: {error}"
+            tool = (error.tool or asked)[:_SHOWN]
+            question.pass_over(PassedOver(tool=tool, reason="unreadable", why=why))
     return tuple(found)
 
 
-def _parts(answer: str) -> Iterator[tuple[str | FailedCheck, str]]:
-    """The blocks of an answer, or what is wrong with it or with a piece of it, with the text."""
+def _blocks(answer: str) -> Iterator[str | _UnreadableError]:
+    """The blocks of an answer, or what is wrong with it or with a piece of it."""
     if not answer.strip():
-        yield _unreadable("empty_answer", "the answer is empty", answer), answer
+        yield _UnreadableError("the answer is empty")
         return
     if len(answer) > _MOST_CHARACTERS:
-        why = f"the answer has {len(answer)} characters, read are up to {_MOST_CHARACTERS}"
-        yield _unreadable("answer_too_long", why, answer), answer
+        yield _UnreadableError(f"it has {len(answer):,} characters, over {_MOST_CHARACTERS:,}")
         return
     half = f"a block has not both {OPENING} and {CLOSING}"
     first, *opened = answer.split(OPENING)
     if CLOSING in first:
-        yield _unreadable("half_block", half, first), first
+        yield _UnreadableError(half)
     elif not opened:
-        yield _unreadable("no_block", f"the answer has no {OPENING} block", answer), answer
+        yield _UnreadableError(f"the answer has no {OPENING} block")
     for number, part in enumerate(opened):
         inside, closing, _ = part.partition(CLOSING)
         if number == _MOST_BLOCKS:
-            why = f"the answer has more than {_MOST_BLOCKS} blocks"
-            yield _unreadable("too_many_blocks", why, inside), inside
+            yield _UnreadableError(f"the answer has more than {_MOST_BLOCKS} blocks")
             return
-        yield inside if closing else _unreadable("half_block", half, inside), inside
+        yield inside if closing else _UnreadableError(half)
 
 
-def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) -> Proposal:
-    if isinstance(block, FailedCheck):
-        raise _UnreadableError(block)
+def _read_block(block: str | _UnreadableError, question: Question, seen: set[str]) -> Proposal:
+    if isinstance(block, _UnreadableError):
+        raise block
     said = _said(block)
     name = said["tool"]
     tool = question.library.get(name)
     if tool is None or (is_instructions(name) and name not in question.tools):
-        failed = _unreadable("unknown_tool", f"there is no tool {name[:60]!r}", block)
-        raise _UnreadableError(failed, tool=name)
+        raise _UnreadableError(f"there is no tool {name[:60]!r}", tool=name)
     if question.tools and name not in question.tools:
         asked = ", ".join(sorted(question.tools))
-        why = f"the block is about {name!r}, asked was for {asked[:200]}"
-        raise _UnreadableError(_unreadable("other_tool", why, block), tool=name)
+        raise _UnreadableError(f"{name!r} is not what was asked for, {asked[:200]}", tool=name)
     candidate = _amended(tool.definition, said)
     if candidate.digest in seen:
-        why = f"the same change of {name!r} is suggested twice"
-        raise _UnreadableError(_unreadable("duplicate_block", why, block), tool=name)
+        raise _UnreadableError(f"the same change of {name!r} is suggested twice", tool=name)
     seen.add(candidate.digest)
     return Proposal.of(
         tool.definition,
@@ -205,14 +178,12 @@ def _said(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         problem = str(error)[:200] or "it is nested too deeply"
     if problem:
-        shown = body if is_json(body) else ""
-        raise _UnreadableError(_unreadable("invalid_json", f"not JSON: {problem}", shown))
+        raise _UnreadableError(f"a block is not JSON: {problem}")
     try:
         return _fields(_expect(given, dict, "an object"))
     except (TypeError, ValueError) as error:
         tool = given.get("tool", "") if isinstance(given, dict) else ""
-        failed = _unreadable("invalid_block", str(error)[:500], body)
-        raise _UnreadableError(failed, tool=str(tool)) from error
+        raise _UnreadableError(str(error)[:500], tool=str(tool)) from error
 
 
 def _fields(given: Mapping[str, Any]) -> Mapping[str, Any]:

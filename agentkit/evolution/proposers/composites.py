@@ -19,11 +19,9 @@ from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.source import compose
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError, SourceProblem
-from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal
-from agentkit.evolution.proposers.blocks import LONGEST_KEPT
+from agentkit.evolution.proposal import Observations, PassedOver, Proposal
 from agentkit.evolution.proposers.streams import Prompt
 from agentkit.evolution.trajectories import is_success
-from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
@@ -38,6 +36,7 @@ _LEAST_CALLS = 2
 _MOST_REPAIRS = 3  # of one function
 _MOST_TOOLS = 40
 _LONGEST_VALUE = 400
+_LONGEST_WHY = 1_000
 
 
 class CompositeStream:
@@ -69,26 +68,30 @@ class CompositeStream:
         """What asking the model has cost so far."""
         return self._model.usage
 
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
-        """Each function that the model writes, in the language or not.
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
+        """Each function that the model writes and that is in the language; others are passed over.
 
         Raises:
             ModelError: The model could not answer.
         """
-        library, found = observations.library, list[Suggestion]()
+        library, found = observations.library, list[Proposal]()
         for episode in filter(is_success, filter(observations.is_fresh, observations.episodes)):
             request = _request(episode, library)
             if request is None:
                 continue
             response = await self._model.complete(request)
             for source in dict.fromkeys(code_blocks(response.message.text)):
-                found.append(await self._written(source, request, library, episode.episode_id))
+                written = await self._written(source, request, library, episode.episode_id)
+                if isinstance(written, Proposal):
+                    found.append(written)
+                else:
+                    observations.pass_over(written)
         return found
 
     async def _written(
         self, source: str, request: ModelRequest, library: Library, episode_id: str
-    ) -> Suggestion:
-        """What a function says once it is in the language; or its last text, with its problems."""
+    ) -> Proposal | PassedOver:
+        """What a function says once it is in the language; or what is wrong with its last text."""
         for attempt in range(1, _MOST_REPAIRS + 2):
             try:
                 definition = compose(source, tools=library.tools)
@@ -109,23 +112,8 @@ class CompositeStream:
             if repaired is None:
                 break
             source = repaired
-        failed = tuple(
-            FailedCheck(
-                code=problem.code,
-                layer="structural",
-                message=problem.message,
-                advice=problem.advice,
-                field=f"line {problem.line}",
-            )
-            for problem in problems
-        )
-        return UnreadableProposal(
-            author=self._author,
-            stream="composite",
-            tool_name="",
-            text=source[:LONGEST_KEPT],
-            failed=failed,
-        )
+        why = f"a function that {self._author.name} wrote: {'; '.join(map(str, problems))}"
+        return PassedOver(tool=self.name, reason="unreadable", why=why[:_LONGEST_WHY])
 
     async def _repaired(
         self, source: str, problems: Iterable[SourceProblem], request: ModelRequest

@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Any
 
 from agentkit.composites.contracts import is_declared_by_code
-from agentkit.evolution.proposal import PassedOver, PassedOverReason
+from agentkit.evolution.proposal import PassedOverReason
 from agentkit.evolution.proposers.constraints import LONGEST_TEXT, is_for_some_calls
 from agentkit.evolution.proposers.observed import (
     ObservedCall,
@@ -184,9 +184,7 @@ class _Shown:
 def _shown(record: ToolRecord) -> dict[str, _Shown]:
     """What the calls of a tool show of names, in the order in which it asks for them."""
     found: dict[str, _Shown] = defaultdict(_Shown)
-    for call in sorted(
-        record.refused, key=lambda call: len(call.arguments)
-    ):  # who lacks most first
+    for call in sorted(record.refused, key=lambda call: len(call.arguments)):  # most lack first
         _note_refusal(call, found)
     for call in record.accepted:
         for name in filter(_is_name, call.arguments):
@@ -314,13 +312,8 @@ def _lesson(
     is_needed = asked and not shown.without
     if asked and shown.without:
         why = f"{plural(len(shown.missing), 'refusal')} say that it must be given; the tool took "
-        _note(
-            seen,
-            name,
-            "contradicts_accepted",
-            why + f"{plural(len(shown.without), 'call')} without it",
-            shown,
-        )
+        why += f"{plural(len(shown.without), 'call')} without it"
+        _note(seen, name, "contradicts_accepted", why, shown)
         if not (had or shown.given):
             return None
     if had is not None and had.required:
@@ -435,11 +428,7 @@ def _suggestion(rule: Takes, shown: _Shown, seen: ToolEvidence) -> RuleSuggestio
 
 def _note(seen: ToolEvidence, name: str, reason: PassedOverReason, why: str, shown: _Shown) -> None:
     failures = len(shown.missing) + len(shown.unexpected) + len(shown.typed)
-    seen.pass_over(
-        PassedOver(
-            tool=seen.definition.name, parameter=name, reason=reason, why=why, failures=failures
-        )
-    )
+    seen.notes(reason, why, name, failures)
 
 
 # --- Whose word a name is ------------------------------------------------------------------------

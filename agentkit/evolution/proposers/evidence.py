@@ -56,7 +56,6 @@ from agentkit.tools.rules import (
     Between,
     CallBefore,
     Condition,
-    OneOf,
     Requires,
     Rule,
     Takes,
@@ -66,7 +65,6 @@ from agentkit.tools.validation import validate_arguments
 
 _AUTHOR = Author(kind="program", name="evidence")
 _MOST_LESSONS = 12  # in one proposal; those with most failures come first
-_MOST_RIGHT = 8  # values in a list that nobody stated
 _LOOKUPS = 3  # episodes in which a value must have come from another tool's result
 
 
@@ -130,14 +128,12 @@ class EvidenceProposer:
             discovered = list(discovered_lessons(seen))
             seen = replace(seen, definition=applied(seen.definition, discovered))
             stated = [*discovered, *stated_lessons(seen)]
-            inferred = [*lookup_lessons(seen, routes), *corrected_lessons(seen, stated)]
+            inferred = list(lookup_lessons(seen, routes))
             found[name] = [*stated, *relaxed_lessons(seen, stated)], inferred
             refused = len(record.refused)
             if refused and not passed_over and not any(found[name]):
                 why = f"its refusals ({refused:,}) name no value, range, form or order to hold to"
-                seen.pass_over(
-                    PassedOver(tool=name, reason="says_nothing", why=why, failures=refused)
-                )
+                seen.notes("says_nothing", why, "", refused)
             for one in passed_over:
                 observations.pass_over(one)
         return [
@@ -471,13 +467,13 @@ def _agreed(
         if not _is_news(rule, calls, seen):
             why = "the definition says it by now; {} broke it, before that or since"
             why = why.format(plural(len(calls), calls_that))
-            seen.notes("already_said", why, rule, len(calls))
+            seen.notes("already_said", why, parameter_of_rule(rule), len(calls))
         elif rejects_known(rule, seen.definition, seen.record):
             why = (
                 f"{plural(len(calls), 'refused call')} state: {rule_sentence(rule)} But the tool "
                 "took calls, or a verifier expected values, that this would refuse"
             )
-            seen.notes("contradicts_accepted", why, rule, len(calls))
+            seen.notes("contradicts_accepted", why, parameter_of_rule(rule), len(calls))
         else:
             origins = origins_of_rule(
                 rule,
@@ -495,14 +491,14 @@ def _agreed(
 def _note_unsupported(found: list[_Claim], seen: ToolEvidence, calls_that: str) -> None:
     """Calls that state something, and that are too few or do not agree."""
     rules = {rule_key(claim.rule) for claim in found}
-    count, rule = plural(len(found), calls_that), found[0].rule
+    count, parameter = plural(len(found), calls_that), parameter_of_rule(found[0].rule)
     if len(rules) > 1:
         why = f"{count} state {len(rules)} different rules, so none of them holds for every call"
-        seen.notes("disagreement", why, rule, len(found))
+        seen.notes("disagreement", why, parameter, len(found))
         return
     episodes = plural(len({claim.call.episode_id for claim in found}), "episode")
     needed = f"{seen.knobs.min_failures} from {seen.knobs.min_episodes} episodes are needed"
-    seen.notes("too_few", f"{count} in {episodes}; {needed}", rule, len(found))
+    seen.notes("too_few", f"{count} in {episodes}; {needed}", parameter, len(found))
 
 
 def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: ToolEvidence) -> bool:
@@ -606,72 +602,6 @@ def relaxed_lessons(
                 episodes=distinct,
                 kept=len(accepted),
             )
-
-
-def corrected_lessons(
-    seen: ToolEvidence, stated: Collection[RuleSuggestion] = ()
-) -> Iterator[RuleSuggestion]:
-    """Lists of values, and arguments that belong together, where people corrected calls alike.
-
-    Nobody said these rules, so that much is asked: enough corrections; of a list that at least two
-    values were wrong, that none of them was right elsewhere, and that there are a few right ones,
-    each of them in enough conversations. A tool that takes what a rule would refuse forbids it.
-
-    Args:
-        seen: The tool with its calls.
-        stated: What the tool or people state; nothing more is inferred about those parameters.
-    """
-    definition, record = seen.definition, seen.record
-    told = {parameter_of_rule(lesson.rule) for lesson in stated}
-    found: dict[tuple[str, str], list[tuple[ObservedCall, Any]]] = defaultdict(list)
-    for call in record.calls:
-        for one in call.corrections:
-            if one.parameter not in told and one.parameter in definition.signature.properties:
-                found[one.kind, one.parameter].append((call, one.expected))
-    for (kind, parameter), corrected in sorted(found.items()):
-        calls = list({id(call): call for call, _ in corrected}.values())
-        rule: Rule | None = None
-        if kind == "wrong_value":
-            rule = _list_of_right_values(parameter, corrected, seen)
-        elif kind == "missing_argument":
-            needed = [*definition.signature.required]
-            others = [name for name in needed if name != parameter]
-            rule = Requires(parameter=others[0], others=(parameter,)) if others else None
-        if rule is None or not is_enough(calls, seen.knobs) or not _is_news(rule, calls, seen):
-            continue
-        if is_sound(rule, definition, seen.library) and not rejects_known(rule, definition, record):
-            basis = "People corrected calls so, and nothing that went well speaks against it"
-            origins = origins_of_rule(
-                rule, record, definition, seen.library, is_constant=True, by_person=True
-            )
-            yield RuleSuggestion.from_calls(calls, record, basis=basis, rule=rule, origins=origins)
-
-
-def _list_of_right_values(
-    parameter: str, corrected: Sequence[tuple[ObservedCall, Any]], seen: ToolEvidence
-) -> Rule | None:
-    """The values that were right each time; None where there is no short list of them."""
-    definition = seen.definition
-    right: dict[Any, set[str]] = defaultdict(set)
-    for call, expected in corrected:
-        if isinstance(expected, str | int):
-            right[expected].add(call.episode_id)
-    for call in seen.record.accepted:
-        for value in values_of(parameter, call.arguments, definition):
-            if not isinstance(value, str | int):
-                return None
-            right[value].add(call.episode_id)
-    wrong = {
-        call.arguments.get(parameter)
-        for call, _ in corrected
-        if isinstance(call.arguments.get(parameter), str | int)
-    }
-    is_list = 2 <= len(right) <= _MOST_RIGHT and len(wrong) >= 2 and not wrong & right.keys()
-    if not is_list or min(map(len, right.values())) < seen.knobs.min_episodes:
-        return None
-    return OneOf(
-        parameter=parameter, values=tuple(sorted(right, key=lambda one: (str(type(one)), one)))
-    )
 
 
 def lookup_lessons(

@@ -14,7 +14,7 @@ from agentkit.composites import rule_problems
 from agentkit.composites.contracts import RuleChecker, with_rules_alone
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
-from agentkit.episodes import Episode, EvidenceKind
+from agentkit.episodes import Episode
 from agentkit.episodes.labels import CONVERSATION, PROBE_OF, begins_a_conversation, witness
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import PERSON, is_by_user
@@ -59,19 +59,10 @@ OF_THE_TOOL: frozenset[FailureKind] = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Correction:
-    """What a person said by hand of an argument of a call.
+    """What a person wrote by hand of an argument of a call."""
 
-    Attributes:
-        kind: What was wrong with it.
-        parameter: Which.
-        words: What they wrote.
-        expected: What would have been right; None for what they did not say.
-    """
-
-    kind: EvidenceKind
     parameter: str
     words: str
-    expected: Any = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,14 +182,8 @@ def _corrected(episode: Episode) -> Mapping[str, list[Correction]]:
         return found
     for item in verdict.evidence:
         if item.call_id and item.parameter and item.kind in _OF_ARGUMENTS:
-            found[item.call_id].append(
-                Correction(
-                    kind=item.kind,
-                    parameter=item.parameter,
-                    words=item.message,
-                    expected=item.expected,
-                )
-            )
+            said = Correction(parameter=item.parameter, words=item.message)
+            found[item.call_id].append(said)
     return found
 
 
@@ -315,16 +300,11 @@ class ToolEvidence:
     knobs: EvidenceConfig
     pass_over: Callable[[PassedOver], None]
 
-    def notes(self, reason: PassedOverReason, why: str, rule: Rule, failures: int) -> None:
+    def notes(self, reason: PassedOverReason, why: str, parameter: str, failures: int) -> None:
         """Say why nothing came of failures."""
+        tool = self.definition.name
         self.pass_over(
-            PassedOver(
-                tool=self.definition.name,
-                parameter=parameter_of_rule(rule),
-                reason=reason,
-                why=why,
-                failures=failures,
-            )
+            PassedOver(tool=tool, parameter=parameter, reason=reason, why=why, failures=failures)
         )
 
 

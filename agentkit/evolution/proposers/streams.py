@@ -22,7 +22,6 @@ from agentkit.evolution.proposal import (
     ProposerInterruptedError,
     Stream,
     Subject,
-    Suggestion,
 )
 from agentkit.evolution.proposers.blocks import (
     CLOSING,
@@ -258,10 +257,10 @@ class _ModelStream(ABC):
         self,
         by_tool: Mapping[str, Sequence[Episode]],
         order: Iterable[str],
-        library: Library,
+        observations: Observations,
         *,
-        before: Iterable[Suggestion] = (),
-    ) -> list[Suggestion]:
+        before: Iterable[Proposal] = (),
+    ) -> list[Proposal]:
         """What was suggested before, and what the model suggests about one tool after another.
 
         Raises:
@@ -274,7 +273,7 @@ class _ModelStream(ABC):
         enough = [name for name in order if len(by_tool.get(name, ())) >= self._min_episodes]
         for tool in enough[:_MOST_TOOLS]:
             try:
-                found += await self._ask(self._model, tool, by_tool[tool], library)
+                found += await self._ask(self._model, tool, by_tool[tool], observations)
             except ModelError as error:
                 if not found:
                     raise
@@ -282,10 +281,11 @@ class _ModelStream(ABC):
         return found
 
     async def _ask(
-        self, model: ChatModel, tool: str, episodes: Sequence[Episode], library: Library
-    ) -> tuple[Suggestion, ...]:
+        self, model: ChatModel, tool: str, episodes: Sequence[Episode], observations: Observations
+    ) -> tuple[Proposal, ...]:
         """What the model suggests for one tool."""
-        definition, newest = library[tool].definition, episodes[-self._max_episodes :]
+        library, newest = observations.library, episodes[-self._max_episodes :]
+        definition = library[tool].definition
         told = (
             "\n".join([f"## Request {number}", shown(one.request), *self._told(one, tool)])
             for number, one in enumerate(newest, start=1)
@@ -305,12 +305,13 @@ class _ModelStream(ABC):
             tools=frozenset({tool}),
             reason=self._reason(len(episodes), tool),
             evidence=tuple(episode.episode_id for episode in newest),
+            pass_over=observations.pass_over,
         )
         return tuple(
             one
             for one in read_answer(text, question)
             # whoever has to answer with a block changes nothing to say NOTHING
-            if not (isinstance(one, Proposal) and one.candidate == definition)
+            if one.candidate != definition
         )
 
 
@@ -339,7 +340,7 @@ class EvolutionStream(_ModelStream):
     stream = "evolution"
     most_episodes, least_episodes = 6, 2
 
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """The blocks of perfect episodes, then what the model answers, the most used tool first."""
         perfect = [episode for episode in observations.episodes if is_perfect(episode)]
         found = [one for episode in perfect for one in _own_blocks(episode, observations)]
@@ -350,7 +351,7 @@ class EvolutionStream(_ModelStream):
                     by_tool.setdefault(name, []).append(episode)
         by_tool = observations.with_news(by_tool)
         order = observations.tools or sorted(by_tool, key=lambda one: (-len(by_tool[one]), one))
-        return await self._suggested(by_tool, order, observations.library, before=found)
+        return await self._suggested(by_tool, order, observations, before=found)
 
     def _told(self, episode: Episode, tool: str) -> Iterable[str]:
         results = {result.call_id: result for result in episode.results}
@@ -363,7 +364,7 @@ class EvolutionStream(_ModelStream):
         return f"{episodes} episodes with {tool} were perfect"
 
 
-def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Suggestion]:
+def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Proposal]:
     """Blocks that the policy wrote itself, about tools that it called or may look at."""
     question = Question(
         library=observations.library,
@@ -372,6 +373,7 @@ def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Sugges
         tools=frozenset(observations.tools),
         reason=f"written by the policy in the perfect episode {episode.episode_id}",
         evidence=(episode.episode_id,),
+        pass_over=observations.pass_over,
     )
     texts = [turn.message.text for turn in episode.turns if OPENING in turn.message.text]
     return [one for text in texts for one in read_answer(text, question)]
@@ -392,7 +394,7 @@ class FeedbackStream(_ModelStream):
     stream = "feedback"
     most_episodes, least_episodes = 4, 1
 
-    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
         """What the model answers about each tool that was at fault, the worst first.
 
         Then about the instructions.
@@ -407,7 +409,7 @@ class FeedbackStream(_ModelStream):
         order = observations.tools or sorted(
             failed, key=lambda name: (rank.get(name, len(rank)), -len(failed[name]), name)
         )
-        return await self._suggested(failed, order, library)
+        return await self._suggested(failed, order, observations)
 
     def _told(self, episode: Episode, tool: str) -> Iterable[str]:
         yield "Solution:"

@@ -9,6 +9,7 @@ a header names them instead.
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 import time
 from collections import deque
@@ -85,7 +86,7 @@ class Access:
         secret: Signs cookies; the same for all processes behind one address.
 
     Raises:
-        UsageError: Nobody could get in, or a role is unknown.
+        UsageError: Nobody could get in, or a role is unknown, or the header is none.
     """
 
     keys: Keys | None = None
@@ -102,6 +103,8 @@ class Access:
     def __post_init__(self) -> None:
         if self.keys is None and not self.user_header:
             raise UsageError("nobody could get in: give the studio keys, or a proxy's user_header")
+        if self.user_header and not re.fullmatch(r"[\w-]+", self.user_header, re.ASCII):
+            raise UsageError(f"{self.user_header!r:.100} is no name of a header, as X-User is")
         for name, role in {**self.roles, "default_role": self.default_role}.items():
             if role not in _RANK:
                 raise UsageError(f"the role of {name} is {role!r}; use one of {', '.join(_RANK)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,11 +20,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Message
 
 from agentkit.episodes import error_line
 from agentkit.errors import AgentKitError, StoreLookupError, StoreUnavailableError, UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
+from agentkit.evolution.manager import ToolManager
 from agentkit.library.store import EpisodeStore, Store
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
@@ -56,7 +59,9 @@ from agentkit_studio.pages import (
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_FORM_FIELDS = 200
+_LONGEST_FORM = 256 * 1024
+"""Bytes; strangers may send one to sign in, and reading takes longer than sending."""
+_PATH = re.compile(r"(/[\w.~-]+)+/?", re.ASCII)
 _WARMING_SECONDS = 5.0
 _CANARY = LifecyclePolicy(canary=True)
 
@@ -97,8 +102,14 @@ def create_studio(
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
 
     Raises:
-        UsageError: ``managed`` does not use the policy, so that a canary would serve everybody.
+        UsageError: ``managed`` makes no manager, or does not use the policy, so that a canary would
+            serve everybody; or ``prefix`` is no path.
     """
+    if prefix and not _PATH.fullmatch(prefix):
+        raise UsageError(f"prefix is {prefix!r:.100}; it is a path such as '/studio'")
+    for policy in (_CANARY, None):
+        if not isinstance(made := managed(policy), ToolManager):
+            raise UsageError(f"managed gave {made!r:.100}; return a ToolManager")
     if managed(_CANARY).policy != _CANARY:
         raise UsageError(
             "managed leaves out the policy that it is given, so a canary would serve everybody; "
@@ -237,8 +248,18 @@ async def _answered(studio: Studio, request: Request, place: Place, asked: Asked
 
 async def _form(request: Request) -> dict[str, str]:
     """The texts of a form."""
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > _LONGEST_FORM:
+            raise HTTPException(413, f"A form has at most {_LONGEST_FORM:,} bytes.")
+        return message
+
     try:
-        async with request.form(max_fields=_MOST_FORM_FIELDS, max_files=0) as sent:
+        async with Request(request.scope, counted).form(max_files=0) as sent:
             return {name: value for name, value in sent.items() if isinstance(value, str)}
     except (LookupError, UnicodeError) as error:  # it names a character set that there is not
         raise BadRequestError(f"the form cannot be read: {error}") from error

@@ -63,7 +63,7 @@ def _evidence(asked: Asked, one: Episode, reason: str) -> Evidence:
         return Evidence(kind="criterion_failed", message=message)
     if kind not in KINDS_BY_HAND:
         raise BadRequestError(f"Nothing can be wrong in the way of {kind[:60]!r}.")
-    call_id, parameter = asked.form.get("call", ""), asked.form.get("parameter", "").strip()
+    call_id, parameter = asked.form.get("call", ""), asked.form.get("parameter", "").strip()[:200]
     typed = asked.form.get("expected", "").strip()[:_LONGEST]
     message = reason or f"{who} says: {KINDS_BY_HAND[kind]}{f' ({parameter})' if parameter else ''}"
     told = Evidence(kind=cast("EvidenceKind", kind), message=message)

@@ -212,7 +212,8 @@ class Studio:
         """The agent of a library version and a model, made when it is first asked for.
 
         Raises:
-            UsageError: The studio was started without tools, so there is none.
+            UsageError: The studio was started without tools, so there is none; or its factory
+                gives none.
         """
         if model and model not in self.models:
             raise BadRequestError(
@@ -229,7 +230,12 @@ class Studio:
             if key not in self._made:
                 while len(self._made) >= _MOST_AGENTS:
                     self._made.pop(next(iter(self._made)))
-                self._made[key] = agents(version, model)
+                made = agents(version, model)
+                if not isinstance(made, Agent):
+                    raise UsageError(
+                        f"{'replays' if replays else 'agents'} gave no Agent: {made!r:.100}"
+                    )
+                self._made[key] = made
             agent = self._made[key]
         if version is None:
             agent.refresh()  # what was promoted a moment ago is to be tried

@@ -95,7 +95,7 @@ async def _agent(asked: Asked) -> Agent[Any, Any]:
 
 def _session(asked: Asked) -> str:
     """A conversation of this user: nobody reaches that of another."""
-    return f"studio/{asked.user.name}/{asked.form.get('session', '')[:64]}"
+    return f"studio/{asked.user.name}/{asked.form.get('session', '')[:64].replace('/', '-')}"
 
 
 def _streamed(events: AsyncIterator[RunEvent], begins: Agent[Any, Any] | None = None) -> Response:

@@ -87,6 +87,16 @@ def test_a_form_in_no_character_set_is_refused(studio, charset):
     assert answer.status_code in {400, 403}
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_form_without_end_is_read_to_a_bound(studio, kind):
+    """Before anybody is known; reading a megabyte of separators would hold up all for seconds."""
+    start = b"--b\r\nContent-Disposition: form-data; name=key\r\n\r\n"
+    headers = {"content-type": f"{kind}; boundary=b"}
+    answer = studio("").post("/login", content=start + b"&" * 2**20, headers=headers)
+    assert answer.status_code == 413
+    assert "at most 262,144 bytes" in answer.text
+
+
 def test_the_form_takes_a_key_and_refuses_others(studio):
     """A wrong one is said to be wrong, and nothing more."""
     client = studio("")

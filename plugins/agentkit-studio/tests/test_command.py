@@ -134,3 +134,25 @@ def test_a_wrong_word_in_the_table_is_told(served, tmp_path):
     assert CliRunner().invoke(main, ["check", "--help"]).exit_code == 0
     found = CliRunner().invoke(main, ["episodes", "list", "--store", "memory:"])
     assert "[studio]" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('port = "abc"', "[studio] port: a whole number is wanted, got 'abc'"),
+        ("port = [1]", "[studio] port: a whole number is wanted, got [1]"),
+        ("port = -1", "[studio] port: -1 is not in the range"),
+        ("https = 3", "[studio] https: true or false is wanted, got 3"),
+        ('operator = "ada"', "[studio] operator: a list of texts is wanted, got 'ada'"),
+        ("operator = [1]", "[studio] operator: a list of texts is wanted, got [1]"),
+        ("host = 5", "[studio] host: a text is wanted, got 5"),
+        ('prefix = "//evil.example"', "prefix is '//evil.example'; it is a path"),
+        ('user_header = "a b"', "'a b' is no name of a header"),
+    ],
+)
+def test_an_odd_value_in_the_table_is_told(served, tmp_path, line, words):
+    """In words, before anything is served."""
+    (tmp_path / "agentkit.toml").write_text(f"[studio]\n{line}\n")
+    done = run()
+    assert (done.exit_code, served) == (2, {})
+    assert words in done.stderr

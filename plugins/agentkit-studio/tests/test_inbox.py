@@ -121,6 +121,8 @@ def test_a_manager_without_the_policy_is_refused(store):
     access = Access(user_header="x-user")
     with pytest.raises(UsageError, match="leaves out the policy that it is given"):
         create_studio(lambda _: ToolManager(store), store, access=access)
+    with pytest.raises(UsageError, match="managed gave None; return a ToolManager"):
+        create_studio(lambda _: None, store, access=access)
 
 
 def test_what_serves_is_rolled_back(studio, act, manager, proposal_id):

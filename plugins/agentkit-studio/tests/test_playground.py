@@ -54,6 +54,20 @@ def test_a_version_and_a_model_can_be_chosen(studio, say, act, manager, proposal
     assert f"<option>{newest}</option>" in page
 
 
+def test_no_slash_reaches_the_conversation_of_another(studio, say, store):
+    """The name of a user whom a proxy names may hold one, and so may what a form says."""
+    end = say(studio(), "hi", session="b/c")[-1]
+    assert store.get(end["run"]).session_id == "studio/olga/b-c"
+
+
+def test_a_factory_that_gives_no_agent_is_told(studio, csrf):
+    """In words, on the page."""
+    client = studio()
+    object.__setattr__(client.app.state.studio, "agents", lambda *_: None)
+    answer = client.post("/playground/say", data={"text": "hi", "csrf": csrf(client)})
+    assert (answer.status_code, "agents gave no Agent: None" in answer.text) == (409, True)
+
+
 def test_only_named_models_are_asked(studio, say, store, csrf):
     """A model's name may hold an address, and a provider's key would go there."""
     client = studio()

@@ -21,7 +21,7 @@ from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import EXPERIMENTS, Ledger
-from agentkit.evolution.proposal import NEXT, Proposal, UnreadableProposal
+from agentkit.evolution.proposal import NEXT, Proposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.library.chain import HmacKey, verify_chain, verify_library
@@ -92,18 +92,6 @@ class LifeCycle(RuleBasedStateMachine):
                 base, candidate, stream="feedback", author=Author(kind="model", name=author)
             )
         )
-
-    @rule(which=st.integers(0, 1), author=st.sampled_from(["p", "q"]))
-    def rubbish(self, which, author):
-        """Answer what cannot be read."""
-        answer = UnreadableProposal(
-            author=Author(kind="model", name=author),
-            stream="feedback",
-            tool_name="read",
-            text="?",
-            failed=(BAD,),
-        )
-        self.manager(which).submit(answer)
 
     @rule(which=st.integers(0, 1), data=st.data(), deed=st.sampled_from("ajnrx"))
     def decide(self, which, data, deed):

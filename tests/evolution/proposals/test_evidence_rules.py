@@ -289,33 +289,6 @@ async def test_what_people_say_of_calls_becomes_a_rule(library, corrected, taken
     assert await learned(library, *contradicted) == []
 
 
-async def test_corrections_without_words_make_a_list_only_where_nothing_else_can_be(
-    library, corrected, taken
-):
-    """At least two wrong values, a few right ones in two conversations each, and no value both."""
-    four = [corrected(1, 12, 36), corrected(2, 30, 48), corrected(3, 31, 36), corrected(4, 12, 48)]
-    expected = [OneOf(parameter="periods", values=(36, 48))]
-    assert await learned(library, *four) == expected
-    assert await learned(library, *four, *taken(36, 36)) == expected
-    again = OneOf(parameter="periods", values=(36, 48, 60))
-    assert await learned(library, *four, *taken(60, 60)) == [again]
-    for forbids in (taken(60), taken(12, 12), taken(*(60 + at // 2 for at in range(16)))):
-        assert await learned(library, *four, *forbids) == []
-    one_value = [corrected(at, 12, (36, 48)[at % 2]) for at in range(4)]
-    assert await learned(library, *one_value) == []
-    assert await learned(library, *four[:2]) == []
-
-
-async def test_an_argument_that_people_miss_is_required(library, corrected, make_episode):
-    """With one that every call gives, unless a call without it went well."""
-    said = {"kind": "missing_argument", "parameter": "note"}
-    two = [corrected(at, None, "for Ann", **said) for at in range(2)]
-    [rule] = await learned(library, *two)
-    assert rule == Requires(parameter="total_price", others=("note",))
-    without = make_episode("t", ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0))
-    assert await learned(library, *two, without) == []
-
-
 async def test_a_rule_from_corrections_is_not_taken_away_for_the_calls_behind_it(
     library, corrected
 ):

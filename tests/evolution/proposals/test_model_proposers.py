@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,7 +11,7 @@ from agentkit import Library, ToolDefinition
 from agentkit.composites.language import BUILTINS
 from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.errors import MissingExtraError
-from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
+from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
@@ -25,11 +26,6 @@ from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 def block(**said):
     """One block in the form of the prompts."""
     return f"<description>{json.dumps(said)}</description>"
-
-
-def codes(found):
-    """The codes of everything that could not be read."""
-    return [check.code for one in found for check in getattr(one, "failed", ())]
 
 
 def test_a_block_becomes_a_candidate(question, loan):
@@ -54,31 +50,33 @@ def test_a_block_becomes_a_candidate(question, loan):
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("answer", "why"),
     [
-        ("", "empty_answer"),
-        ("The description is fine as it is.", "no_block"),
-        ("x" * 1_000_000, "answer_too_long"),
-        ("<description>{", "half_block"),
-        ('{"tool": "calculate_loan"}</description>', "half_block"),
-        (block(tool="no_such_tool"), "unknown_tool"),
-        (block(summary="Which tool?"), "invalid_block"),
-        (block(tool="calculate_loan", effects=["reads"]), "invalid_block"),
-        (block(tool="calculate_loan", summary="a", description="b"), "invalid_block"),
-        (block(tool="calculate_loan", parameters="all"), "invalid_block"),
-        (block(tool="calculate_loan", rules=[{"kind": "never"}]), "invalid_block"),
-        ("<description>{'tool': 'calculate_loan'}</description>", "invalid_json"),
-        (f"<description>{'[' * 40_000}</description>", "invalid_json"),
-        (f"<description>{chr(0xD800)}</description>", "invalid_json"),
-        ('<description>{"tool": "\\ud800"}</description>', "invalid_json"),
+        ("", "is empty"),
+        ("The description is fine as it is.", "has no <description> block"),
+        ("x" * 1_000_000, "1,000,000 characters"),
+        ("<description>{", "has not both"),
+        ('{"tool": "calculate_loan"}</description>', "has not both"),
+        (block(tool="no_such_tool"), "there is no tool 'no_such_tool'"),
+        (block(summary="Which tool?"), "does not name its tool"),
+        (block(tool="calculate_loan", effects=["reads"]), "there is no field 'effects'"),
+        (block(tool="calculate_loan", summary="a", description="b"), "summary is given twice"),
+        (block(tool="calculate_loan", parameters="all"), "expected an object"),
+        (block(tool="calculate_loan", rules=[{"kind": "never"}]), "never"),
+        ("<description>{'tool': 'calculate_loan'}</description>", "not JSON"),
+        (f"<description>{'[' * 40_000}</description>", "not JSON"),
+        (f"<description>{chr(0xD800)}</description>", "half of a surrogate pair"),
+        ('<description>{"tool": "\\ud800"}</description>', "half of a surrogate pair"),
     ],
 )
-def test_what_can_not_be_read_has_a_code(question, answer, code):
-    """Every answer that is no change of a tool comes back as a value that says why."""
-    found = read_answer(answer, question)
-    assert codes(found) == [code]
-    assert all(isinstance(one, UnreadableProposal) for one in found)
-    assert all(len(one.text) <= 4_000 for one in found)
+def test_what_can_not_be_read_is_passed_over(question, answer, why):
+    """Every answer that is no change of a tool says why in the round's report."""
+    passed_over = []
+    assert read_answer(answer, replace(question, pass_over=passed_over.append)) == ()
+    [one] = passed_over
+    assert one.reason == "unreadable"
+    assert why in one.why
+    assert len(one.why) <= 1_000
 
 
 def test_the_contract_is_not_the_models_to_change(question, loan):
@@ -157,13 +155,10 @@ TOKENS = st.sampled_from(
 
 
 @given(st.lists(TOKENS | st.text(max_size=30), max_size=12).map("".join))
-def test_any_text_gives_values(answer):
+def test_any_text_gives_proposals_or_reasons(answer):
     """Tags, halves of JSON and noise in any order give proposals that can be stored, or reasons."""
     for one in read_answer(answer, QUESTION):
-        if isinstance(one, Proposal):
-            assert Proposal.from_json(json.loads(json.dumps(one.to_json()))) == one
-        else:
-            assert one.failed
+        assert Proposal.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
 # --- Models that can be held to a schema are asked for the block as JSON -------------------------
@@ -343,9 +338,9 @@ EPISODE = solved(
 )
 
 
-async def written(model, library):
+async def written(model, library, **more):
     """What the stream suggests from the solved task."""
-    seen = Observations(library=library, episodes=(EPISODE,))
+    seen = Observations(library=library, episodes=(EPISODE,), **more)
     return list(await CompositeStream(model).propose(seen))
 
 
@@ -382,14 +377,14 @@ async def test_problems_are_sent_back_until_the_text_is_sound(primitives):
     assert "line 10, column 16" in repair[-1].text
 
 
-async def test_a_model_that_never_repairs_gives_a_candidate_with_reasons(primitives):
-    """The last text and its problems are a value; the number of repairs is bounded."""
+async def test_a_model_that_never_repairs_is_passed_over(primitives):
+    """The report names the problems of the last text; the number of repairs is bounded."""
     model = FunctionModel(
         lambda _request: fenced(UNKNOWN.replace("order_total", f"total_{len(model.requests)}"))
     )
-    (found,) = await written(model, primitives)
-    assert isinstance(found, UnreadableProposal)
-    assert found.failed[0].code == "unknown_tool"
+    passed_over = []
+    assert await written(model, primitives, pass_over=passed_over.append) == []
+    assert "unknown_tool" in passed_over[0].why
     assert len(model.requests) == 4
 
 
