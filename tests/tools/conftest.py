@@ -35,8 +35,6 @@ LOAN = ToolDefinition.from_schema(
 )
 
 
-
-
 @pytest.fixture
 def loan_with() -> Callable[..., ToolDefinition]:
     """Makes the same definition with rules."""
