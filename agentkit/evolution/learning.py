@@ -40,12 +40,12 @@ from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
-from agentkit.messages import JsonObject
+from agentkit.messages import JsonObject, ToolFailure
 from agentkit.models.base import SEARCH_TOOL
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem, plural
+from agentkit.tools.error_messages import plural
 from agentkit.tools.patterns import invisible
 from agentkit.tools.validation import ArgumentValidator
 
@@ -406,7 +406,7 @@ def _fitting(use: Use, validator: ArgumentValidator) -> JsonObject | None:
         taken = validator.runnable(use.arguments)
     except DefinitionError:  # a tool whose schema is broken takes none
         return None
-    return None if isinstance(taken, ArgumentProblem) else taken
+    return None if isinstance(taken, ToolFailure) else taken
 
 
 # --- What a query wants ---------------------------------------------------------------------------
