@@ -326,6 +326,8 @@ class Run:
         text = await self._agent.instructions.for_run(self._facts, self._start.library)
         self._system = (SystemMessage(text=text),) if text else ()
         self._asks_model = True
+        if self._history is not None:
+            self._selection.tools.add_own(self._history.tools)
         asked = await self._request() if self._agent.observers and answers is None else None
         end = None
         if self._turns:

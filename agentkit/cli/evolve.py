@@ -477,8 +477,8 @@ def _decisions(outcome: EvolutionReport) -> Iterator[str]:
             yield f"  {one_line(shown(record.reason, _LONGEST))}"
     if outcome.learned is not None and outcome.learned.added:
         yield str(outcome.learned)
-    for silent in outcome.silent:
-        yield f"{silent.proposer} could not be asked: {shown(silent.error, 200)}"
+    for name, error in outcome.silent.items():
+        yield f"{name} could not be asked: {shown(error, 200)}"
 
 
 def _next_commands(outcome: EvolutionReport) -> list[str]:
