@@ -1,7 +1,6 @@
 """Prices of answers, from litellm's table or ours, and what models accept by litellm's.
 
-Our table, ``prices.json``, has a date. Prices set with ``agentkit models prices`` take precedence
-over both.
+Our table, ``prices.json``, has a date. Prices set with ``tell_price`` take precedence over both.
 """
 
 from __future__ import annotations
@@ -101,32 +100,23 @@ def _price_of(name: str) -> Price:
     if price is None:
         raise UsageError(
             f"max_cost_usd cannot be held: no price is known for the model {name!r}. Give the "
-            "model prices=Price(...), tell 'agentkit models prices' what it costs, or set "
-            "reports_cost = True on a model that states Usage.cost_usd itself"
+            "model prices=Price(...), keep one by agentkit.models.prices.tell_price, "
+            "or set reports_cost = True on a model that states Usage.cost_usd itself"
         )
     return price
 
 
 def known_price(name: str) -> Price | None:
     """The price of a model by its name, with or without its date, from the first table it is in."""
-    return next((price for price, _ in _found(name)), None)
+    return next(_found(name), None)
 
 
-def all_prices() -> Iterator[tuple[str, Price, str]]:
-    """Name, price and source of the models of our table, and of those the user set."""
-    for name in sorted({*_user_prices(), *_own()["models"]}):
-        price, source = next(_found(name))
-        yield name, price, source
-
-
-def _found(name: str) -> Iterator[tuple[Price, str]]:
-    own = _own()
-    tables = (_user_prices(), "yours"), (_of_litellm(), "litellm"), (own["models"], own["date"])
-    for table, source in tables:
+def _found(name: str) -> Iterator[Price]:
+    for table in (_user_prices(), _of_litellm(), _own()["models"]):
         for one in (name, _DATED.sub("", name)):
             if one in table:
                 prompt, completion, cached = table[one]
-                yield Price(prompt=prompt, completion=completion, cached=cached), source
+                yield Price(prompt=prompt, completion=completion, cached=cached)
 
 
 def tell_price(name: str, price: Price) -> Path:

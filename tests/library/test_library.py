@@ -289,15 +289,6 @@ def test_invariants_hold_for_any_dag(calls, random):
             assert not set(library.dag.children[one]).intersection(above[at:])
 
 
-@settings(max_examples=100, deadline=None)
-@given(edges_of(acyclic=False))
-def test_circles_are_found_in_any_graph(calls):
-    """A library has a circle exactly when its graph has one."""
-    graph = Library(definitions(calls))
-    circular = not nx.is_directed_acyclic_graph(graph_of(graph))
-    assert circular == (find_cycle(graph) is not None)
-
-
 @tool
 def a(x: int = 0) -> int:
     """Weighs 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
@@ -18,9 +19,9 @@ import click
 from agentkit.cli.boundary import EXIT_INTERRUPTED
 from agentkit.cli.evaluate import print_evaluation
 from agentkit.cli.options import AsJson, StoreUrl, command, option
-from agentkit.cli.output import print_json, print_text, say
+from agentkit.cli.output import print_json, print_line, say
 from agentkit.cli.project import vectors_file
-from agentkit.cli.stores import label, managed, opened_to_read, person
+from agentkit.cli.stores import managed, opened_to_read, person
 from agentkit.errors import UsageError
 from agentkit.library.copying import episodes_of
 from agentkit.models.base import resolve_model
@@ -330,8 +331,8 @@ def demo(
     handed = handover_of(run)
     test = load_tasks_for_training(wanted.tasks).test
     show_combinations(list(combinations(handed, test, wanted.asking.settings(), tell=say)))
-    print_text(f"The whole took {time.monotonic() - begun:.0f} s. The run: {run.path}, with its")
-    print_text("curves in report.html. Ask the trained model with the evolved library:")
+    print_line(f"The whole took {time.monotonic() - begun:.0f} s. The run: {run.path}, with its")
+    print_line("curves in report.html. Ask the trained model with the evolved library:")
     click.echo(f"  {handed.command}")
 
 
@@ -467,7 +468,8 @@ def retriever(
     with opened_to_read(store_url) as store:
         library = store.load()
         if requests is None:
-            asked, source = requests_of(episodes_of(store)), label(store_url)
+            asked = requests_of(episodes_of(store))
+            source = re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", store_url)  # without its password
         else:
             asked, source = read_requests(requests, library), requests.name
     found = train_retriever(library, asked, source=source, tell=say)
