@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ def checked(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def pyright(tmp_path_factory):
+def pyright(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], subprocess.CompletedProcess[str]]:
     """Runs pyright in strict mode over a text, or a skip where it cannot get its runtime."""
     pytest.importorskip("pyright", reason="pyright is not installed")
     if checked("pyright", "--version").returncode:
@@ -49,7 +52,7 @@ def pyright(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_mypy_accepts_the_calling_code():
+def test_mypy_accepts_the_calling_code() -> None:
     """Under mypy --strict the types are what ``assert_type`` says, and misuse is caught."""
     done = checked("mypy", API)
     assert done.returncode == 0, done.stdout
@@ -57,7 +60,9 @@ def test_mypy_accepts_the_calling_code():
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_pyright_accepts_the_calling_code(pyright):
+def test_pyright_accepts_the_calling_code(
+    pyright: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
     """Pyright, which editors use, agrees in strict mode."""
     done = pyright((ROOT / API).read_text(encoding="utf-8"))
     assert done.returncode == 0, done.stdout
@@ -65,14 +70,14 @@ def test_pyright_accepts_the_calling_code(pyright):
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_pyright_can_fail(pyright):
+def test_pyright_can_fail(pyright: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
     """Pyright rejects calling code with a wrong type."""
     done = pyright("from agentkit import Library\nversion: str = Library().version\n")
     assert done.returncode == 1, done.stdout
     assert "reportAssignmentType" in done.stdout
 
 
-def test_the_check_can_fail(tmp_path):
+def test_the_check_can_fail(tmp_path: Path) -> None:
     """Calling code with a wrong type is rejected."""
     wrong = tmp_path / "wrong.py"
     wrong.write_text("from agentkit import Library\nversion: str = Library().version\n")
