@@ -238,7 +238,7 @@ class Shop:
         (opaque, ["parameter 'connection'", "Connection", "functools.partial"]),
         (hidden_default, ["default of 'n'", "Annotated[...] = <default>"]),
         (field_default, ["default of 'n' is a Field", "Annotated[<type>, Field(...)]"]),
-        (type_checking_only, ["parameter 'price'", "'Decimal'", "TYPE_CHECKING"]),
+        (type_checking_only, ["'Decimal'", "TYPE_CHECKING"]),
         (stream, ["generator", "list"]),
         (Shop.search, ["'self'", "tool(instance.search)"]),
         (Arguments, ["not a function", "a function that takes one"]),
