@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
-from typing import Annotated, Any, Literal, TextIO, cast
+from typing import Annotated, Any, Literal
 
 import click
 
@@ -28,7 +28,7 @@ from agentkit.cli.output import (
 from agentkit.cli.stores import opened_if_there, opened_to_read
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
-from agentkit.episodes.files import export_episodes, write_episodes
+from agentkit.episodes.files import encode_episode, export_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
@@ -243,8 +243,11 @@ def export(
 
 def _write(out: str, found: Iterable[Episode]) -> int:
     if out == "-":
-        with click.open_file("-", "w", encoding="utf-8") as stdout:
-            return write_episodes(cast("TextIO", stdout), found)
+        count = 0
+        for episode in found:
+            click.echo(encode_episode(episode))
+            count += 1
+        return count
     try:
         return export_episodes(out, found)
     except OSError as error:
