@@ -273,7 +273,7 @@ def test_instructions_take_the_same_way(tmp_path, monkeypatch, plug_in):
     assert typed("run", "Is my car ready?", *who, *said).startswith("Your car is ready.")
     typed("eval", "tasks.jsonl", *who, "--instructions", name)
     helpers = ("--feedback-model", "garage:critic", "--judge", "garage:judge")
-    told = typed("evolve", "--tasks", "tasks.jsonl", *who, *helpers, "--subjects", "instructions")
+    told = typed("evolve", "--tasks", "tasks.jsonl", *who, *helpers, "--tool", name)
     assert f"{name}: in use" in told
     assert typed("run", "Is my car ready?", *who, *said).startswith("What is your number plate?")
     assert "+ You answer customers of a garage. Ask for" in typed("review", "show", name)

@@ -79,7 +79,6 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrails
-    from agentkit.tools.error_messages import ArgumentProblem
     from agentkit.tools.rules.records import EarlierCall
     from agentkit.tools.validation import ArgumentValidator
     from agentkit.tracing.tracing import Tracing
@@ -280,7 +279,7 @@ class Executor:
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if not isinstance(checked, Mapping):
-            return self._counted(call, tool, checked.failure())
+            return self._counted(call, tool, checked)
         if self.guardrails is not None:
             return await self._guarded(self.guardrails, call, tool, checked)
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
@@ -296,7 +295,7 @@ class Executor:
             return self._failed(call, tool, kind="denied", rule=decision.reason, retryable=False)
         checked = arguments if call is seen else await self._checked(tool, call.arguments)
         if not isinstance(checked, Mapping):
-            return self._counted(call, tool, checked.failure())
+            return self._counted(call, tool, checked)
         asks = isinstance(decision, agent_door.Ask)
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, asks=asks)
         if refusal is not None:
@@ -328,7 +327,7 @@ class Executor:
             return _failure_result(call, self._spent(call.name, broken, 0))
         return await self._let_pass(call, result)
 
-    async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
+    async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ToolFailure:
         """The arguments as they can be run, or the first rule that they break."""
         validator = self._validators.get(tool.name)
         if validator is None:

@@ -162,7 +162,7 @@ class Limits:
 
     Attributes:
         max_steps: Model turns. Refinement rounds belong to their turn.
-        max_calls: Tool calls started. Further ones fail with a reason that the model reads, and it
+        max_calls: Tool calls started. Further ones fail with a reason that the model reads; then it
             is asked to answer without calls (``tool_choice="none"``).
         max_tokens: Tokens read and written, checked after each turn.
         max_cost_usd: Price, checked after each turn, by what the model states or else by the table

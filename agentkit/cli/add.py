@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import uuid
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
@@ -24,12 +25,12 @@ from agentkit.cli.output import (
     is_interactive,
     one_line,
     print_json,
-    print_text,
+    print_line,
     say,
     say_some,
 )
 from agentkit.cli.project import current_project
-from agentkit.cli.stores import author, change_id, commit, manager_of, opened, person
+from agentkit.cli.stores import manager_of, opened, person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import acts_through_others
@@ -196,25 +197,23 @@ def _import_definitions(
     Returns:
         What became of each name, and the library version afterwards.
     """
-    plan, proposal_id = ImportPlan(), change_id("import")
+    plan, change_id = ImportPlan(), f"import-{uuid.uuid4().hex}"
 
     def build(library: Library) -> LibraryChange | None:
         nonlocal plan
         plan = plan_import(definitions, library, on_conflict=on_conflict)
         coming = {name: Tool(definition=one) for name, one in plan.upserts.items()}
         tools = {**coming, **library.tools}  # what is here says itself what it does
-        for name, tool in coming.items() if vouched is not None else ():
-            is_read = vouched is not None and name in vouched
-            if not is_read and acts_through_others(tool.definition, tools):
+        unread = [] if vouched is None else [name for name in coming if name not in vouched]
+        for name in unread:
+            if acts_through_others(coming[name].definition, tools):
                 plan.hold(name)
-        upserts = tuple(plan.upserts.values())
-        if not upserts:
+        if not (upserts := tuple(plan.upserts.values())):
             return None
-        return LibraryChange(
-            proposal_id=proposal_id, upserts=upserts, author=author(), reason=reason
-        )
+        return LibraryChange(proposal_id=change_id, upserts=upserts, author=by.name, reason=reason)
 
-    version = commit(store, build, operation="import")
+    by = person()
+    version = manager_of(store, author=by).edit(build, operation="import")
     return plan, version
 
 
@@ -333,14 +332,14 @@ def _chosen(server: McpServer, names: Sequence[str]) -> list[HeldTool]:
 
 def _print_listing(server: McpServer, chosen: Sequence[HeldTool]) -> None:
     for tool in server.listing.tools:
-        print_text(f"approved  {one_line(tool.name)}")
+        print_line(f"approved  {one_line(tool.name)}")
     for held in server.held:
-        mark = "new" if held in chosen and held.code == "unapproved" else held.code
-        print_text(f"{mark}  {one_line(held.name)}")
+        is_new = held in chosen and held.code == "unapproved"
+        print_line(f"{'new' if is_new else held.code}  {one_line(held.name)}")
+        texts = [] if held.code == "unapproved" else [" ".join(held.reasons)]
         if held.tool is not None:
-            print_text(one_line(held.tool.definition.description.summary), indent="    ")
-            hints = [hint for hint, is_set in held.tool.hints.items() if is_set]
-            if hints:
-                print_text(f"says of itself: {', '.join(hints)}", indent="    ")
-        if held.code != "unapproved":
-            print_text(one_line(" ".join(held.reasons)), indent="    ")
+            hints = ", ".join(hint for hint, is_set in held.tool.hints.items() if is_set)
+            says = f"says of itself: {hints}" if hints else ""
+            texts = [held.tool.definition.description.summary, says, *texts]
+        for text in filter(None, texts):
+            print_line(one_line(text), indent=4)

@@ -1,13 +1,24 @@
-"""``agentkit demo``: the loop, seen from the failing question to the rollback."""
+"""``agentkit demo``: the loop, seen from the failing question to the rollback.
+
+The five tools of an office are plain code, as anybody writes them: each refuses what its definition
+does not say. A call that breaks such a rule gets a sentence back, as a careful backend gives one.
+Questions come in three parts that share no question and no number. Each says in plain words what is
+needed, as "over four years" where the tool wants 48. The definition alone does not say how that is
+written; the definition and what was learned do.
+"""
 
 from __future__ import annotations
 
 import io
+import random
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, redirect_stdout
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +26,7 @@ import click
 from rich.text import Text
 
 from agentkit._waiting import wait_for
-from agentkit.cli import demo_questions
 from agentkit.cli.boundary import plugin_command
-from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
 from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option
@@ -32,27 +41,194 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.review_view import print_diff
 from agentkit.episodes import Episode
-from agentkit.errors import MissingExtraError, UsageError
+from agentkit.errors import MissingExtraError, ModelRetry, UsageError
+from agentkit.evaluation.environments import with_tools
+from agentkit.evaluation.expectations import ExactCalls, GoldCall
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.results.report import compare
+from agentkit.evaluation.results.report import Comparison, EvaluationReport, compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_of_run, ignore
-from agentkit.evaluation.task import Benchmark
+from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.learning import has_passed
-from agentkit.evolution.lifecycle import ProposalOutcome
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import EvolutionReport, evolve, evolving
 from agentkit.fetch import cache_directory
-from agentkit.library import Author, EpisodeFilter, Store
+from agentkit.library import Author, Store
 from agentkit.library.code_registration import bind_code
-from agentkit.library.opening import file_of, open_store
-from agentkit.metrics.statistics import Interval, wilson_interval
+from agentkit.library.opening import open_store
+from agentkit.metrics.statistics import Interval
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
+from agentkit.tools.decorator import tool
 from agentkit.tools.error_messages import plural
+from agentkit.tools.tool import Tool
+
+# --- The tools and the questions ---
+
+TERMS = (36, 48, 60)
+SIZES = ("small-36", "medium-40", "large-44")
+QUARTERS = ("1st", "2nd", "3rd", "4th")
+COLOURS = ("red-1", "green-2", "blue-3", "yellow-4")
+
+
+def _one_of(name: str, value: object, accepted: Collection[object]) -> None:
+    """Refuse a value that is not accepted.
+
+    Raises:
+        ModelRetry: With the values that are.
+    """
+    if value not in accepted:
+        values = ", ".join(map(str, accepted))
+        raise ModelRetry(f"{name} must be one of {values}, got {value}")
+
+
+@tool(effects=("reads",))
+def loan_rate(amount: int, periods: int) -> str:
+    """What a loan costs a month.
+
+    Args:
+        amount: The sum.
+        periods: How long it runs.
+    """
+    _one_of("periods", periods, TERMS)
+    return f"{amount / periods:.2f} a month"
+
+
+@tool(effects=("writes",))
+def order_shirts(count: int, size: str) -> str:
+    """Order shirts.
+
+    Args:
+        count: How many.
+        size: The size.
+    """
+    _one_of("size", size, SIZES)
+    return f"{count} shirts ordered"
+
+
+@tool(effects=("reads",))
+def report_sales(year: int, quarter: str) -> str:
+    """Report what was sold.
+
+    Args:
+        year: The year.
+        quarter: The quarter.
+    """
+    _one_of("quarter", quarter, QUARTERS)
+    return f"sales of the {quarter} quarter of {year}"
+
+
+@tool(effects=("writes",))
+def colour_lamp(lamp: int, colour: str) -> str:
+    """Set the colour of a lamp.
+
+    Args:
+        lamp: Number of the lamp.
+        colour: Which colour.
+    """
+    _one_of("colour", colour, COLOURS)
+    return f"lamp {lamp} is {colour}"
+
+
+@tool(effects=("writes",))
+def give_discount(customer: int, share: float) -> str:
+    """Give a customer a discount.
+
+    Args:
+        customer: Number of the customer.
+        share: How much.
+    """
+    if not 0 <= share <= 1:
+        raise ModelRetry(f"share must be between 0 and 1, got {share}")
+    return f"customer {customer} pays {1 - share:.0%} of the price"
+
+
+TOOLS: tuple[Tool, ...] = (loan_rate, order_shirts, report_sales, colour_lamp, give_discount)
+"""All tools of the demo."""
+
+_TOPICS = tomllib.loads((files("agentkit.cli") / "demo_topics.toml").read_text(encoding="utf-8"))
+
+LEARN = 3
+"""Questions about each tool that lessons come from."""
+
+GATE = 12
+"""Questions about each tool that decide what is promoted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Questions:
+    """The three parts.
+
+    Attributes:
+        learn: What lessons come from. These have no gold calls: a tool's refusal is all there is.
+        gate: What decides whether a lesson is promoted.
+        score: What the table reports; nothing is learned or decided with them.
+    """
+
+    learn: Benchmark
+    gate: Benchmark
+    score: Benchmark
+
+
+def draw_questions(seed: int, score: int) -> Questions:
+    """Draw all questions.
+
+    Args:
+        seed: Equal seeds give equal questions.
+        score: How many to report on; each tool gets its share.
+
+    Raises:
+        UsageError: There are fewer than one for each tool, or more than the numbers allow for.
+    """
+    each = score // len(TOOLS)
+    room = min(len(range(*topic["numbers"])) for topic in _TOPICS.values()) - LEARN - GATE
+    if not 1 <= each <= room:
+        most = room * len(TOOLS)
+        raise UsageError(f"{score} questions cannot be drawn; ask for {len(TOOLS)} to {most}")
+    parts: dict[str, list[Task]] = {"learn": [], "gate": [], "score": []}
+    for name in _TOPICS:
+        drawn = _tasks(name, seed, LEARN + GATE + each)
+        parts["learn"] += [replace(task, expects=()) for task in drawn[:LEARN]]
+        parts["gate"] += drawn[LEARN : LEARN + GATE]
+        parts["score"] += drawn[LEARN + GATE :]
+    return Questions(
+        **{
+            name: Benchmark(
+                name=f"demo-{name}",
+                tasks=tuple(tasks),
+                definitions=tuple(one.definition for one in TOOLS),
+                environment=with_tools(TOOLS),
+            )
+            for name, tasks in parts.items()
+        }
+    )
+
+
+def _tasks(name: str, seed: int, count: int) -> list[Task]:
+    """Questions about one tool, each with a number of its own; all words come equally often."""
+    topic, draw = _TOPICS[name], random.Random(f"{seed}/{name}")  # noqa: S311 - to be repeated
+    words, tasks = topic["words"], []
+    spoken = chain.from_iterable(draw.sample([*each], len(each)) for each in repeat(words))
+    numbers = draw.sample(range(*topic["numbers"]), count)
+    for at, (number, said) in enumerate(zip(numbers, spoken, strict=False)):
+        arguments = {topic["number"]: number, topic["hidden"]: words[said]}
+        gold = ExactCalls(calls=(GoldCall(name=name, arguments=arguments),))
+        tasks.append(
+            Task(
+                task_id=f"{name}-{at}",
+                category=name,
+                request=draw.choice(topic["templates"]).format(number=number, words=said),
+                offered=(name,),
+                expects=(gold,),
+            )
+        )
+    return tasks
+
+
+# --- The loop ---
 
 SETTINGS = EvaluationSettings(
     max_steps=1,  # a refused call is a wrong answer: nobody tries again
@@ -64,57 +240,6 @@ SETTINGS = EvaluationSettings(
 _SHOWN = 3
 _BAR = 40
 _DECISIONS = {"active": ("promoted", "green"), "rejected": ("rejected", "red")}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QuestionRun:
-    """A set of questions, asked once: the answers in their order, and what the model saw."""
-
-    run: str
-    library_version: int
-    answers: tuple[Episode, ...]
-    seconds: float
-
-    @property
-    def right(self) -> int:
-        """The number of right answers."""
-        return sum(map(has_passed, self.answers))
-
-    @property
-    def refused(self) -> dict[str, Episode]:
-        """The first refused answer of each tool."""
-        found: dict[str, Episode] = {}
-        for one in self.answers:
-            if _refusal(one):
-                found.setdefault(_tool(one), one)
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """The measured share, with Wilson's 95 % interval."""
-        return {
-            "right": self.right,
-            "of": len(self.answers),
-            "interval": _interval(wilson_interval(self.right, len(self.answers))),
-            "seconds": round(self.seconds, 1),
-            "library_version": self.library_version,
-        }
-
-
-def _tool(answer: Episode) -> str:
-    return answer.calls[0].name if answer.calls else ""
-
-
-def _arguments(answer: Episode) -> Mapping[str, Any]:
-    return answer.calls[0].arguments if answer.calls else {}
-
-
-def _refusal(answer: Episode) -> str:
-    """Why a tool refused a call; empty when it accepted it."""
-    return next((one.failure.rule for one in answer.results if one.failure is not None), "")
-
-
-def _interval(interval: Interval) -> dict[str, float]:
-    return {name: round(getattr(interval, name), 4) for name in ("value", "low", "high")}
 
 
 class Demo:
@@ -135,14 +260,14 @@ class Demo:
         begin: Callable[[str], Listener] = lambda _: ignore,
     ) -> None:
         self.store = store
-        self._model = model
+        self.model = model
         self._questions = questions
         self._begin = begin
         bind_code(store, TOOLS)
         author = Author(kind="program", name="agentkit")
         self.manager = ToolManager(store, tools=TOOLS, author=author)
 
-    async def score(self, run: str) -> QuestionRun:
+    async def score(self, run: str) -> EvaluationReport:
         """Ask the questions that are reported, with the newest definitions."""
         return await self._ask(self._questions.score, run)
 
@@ -152,49 +277,56 @@ class Demo:
         What the tools said is all that lessons come from. Each lesson is compared on the held-out
         questions of its tool; only a gain is promoted.
         """
-        learned = await self._ask(self._questions.learn, "learn")
+        await self._ask(self._questions.learn, "learn")
         compared = HeldOut(
             benchmark=self._questions.gate,
-            model=self._model,
+            model=self.model,
             store=self.store,
             settings=SETTINGS,
             concurrency=1,
             begin=self._begin,
         )
-        proposers = [EvidenceProposer()]
-        return await evolve(self.manager, proposers, episodes=learned.answers, compare=compared)
+        lessons, proposers = self.answers("learn").values(), [EvidenceProposer()]
+        return await evolve(self.manager, proposers, episodes=lessons, compare=compared)
 
-    async def roll_back(self, tool: str) -> QuestionRun:
+    async def roll_back(self, tool: str) -> EvaluationReport:
         """Take the promotion of a tool back, and ask some of the questions about it again."""
         self.manager.roll_back(tool, reason="the demo shows the old answers")
         score = self._questions.score
         about = [task for task in score.tasks if task.category == tool][:_SHOWN]
         return await self._ask(replace(score, tasks=tuple(about)), "rolled back")
 
-    def difference(self, before: QuestionRun, after: QuestionRun) -> Interval:
-        """The difference of the two shares, with a paired 95 % interval."""
-        reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
-        return compare(*reports).total.difference
+    def answers(self, run: str) -> dict[str, Episode]:
+        """The answers of a run by question, in the order of the questions."""
+        found = {one.metadata["task"]: one for one in episodes_of_run(self.store, run)}
+        tasks = (*self._questions.learn.tasks, *self._questions.score.tasks)
+        return {task.task_id: found[task.task_id] for task in tasks if task.task_id in found}
 
-    async def _ask(self, benchmark: Benchmark, run: str) -> QuestionRun:
-        began = time.perf_counter()
-        library = self.store.load()
+    async def _ask(self, benchmark: Benchmark, run: str) -> EvaluationReport:
         await evaluate(
             benchmark,
-            model=self._model,
+            model=self.model,
             store=self.store,
             run=run,
-            library=library,
+            library=self.store.load(),
             settings=SETTINGS,
             concurrency=1,
             listen=self._begin(f"Asking ({run})"),
         )
-        seconds = time.perf_counter() - began
-        episodes = {one.metadata["task"]: one for one in episodes_of_run(self.store, run)}
-        answers = tuple(episodes[task.task_id] for task in benchmark.tasks)
-        return QuestionRun(
-            run=run, library_version=library.version, answers=answers, seconds=seconds
-        )
+        return summarise(episodes_of_run(self.store, run))
+
+
+def _tool(answer: Episode) -> str:
+    return answer.calls[0].name if answer.calls else ""
+
+
+def _arguments(answer: Episode) -> Mapping[str, Any]:
+    return answer.calls[0].arguments if answer.calls else {}
+
+
+def _refusal(answer: Episode) -> str:
+    """Why a tool refused a call; empty when it accepted it."""
+    return next((one.failure.rule for one in answer.results if one.failure is not None), "")
 
 
 @command()
@@ -203,7 +335,6 @@ def demo(
     questions: Annotated[int, option(low=len(TOOLS))] = 30,
     seed: Annotated[int, option(type=int)] = 0,
     model: ModelName,
-    store_url: Annotated[str | None, option("--store")] = None,
     studio: bool = False,
     as_json: AsJson,
 ) -> None:
@@ -211,20 +342,18 @@ def demo(
 
     A small local model uses tools that refuse what their definitions do not say. The refusals
     become lessons, held-out questions decide which are promoted, and other questions show the
-    gain. It needs no key, and keeps everything in a store of its own.
+    gain. It needs no key. Everything is kept in demo.db in your cache folder, recreated each time.
 
     Args:
         questions: How many questions the table reports on.
         seed: Draws the questions.
-        store_url (URL): An empty store to keep everything in. [default: demo.db in your cache
-            folder, recreated]
         studio: Look at what came of it in the browser afterwards.
 
     Examples:
       agentkit demo
       agentkit demo --studio
       agentkit demo --seed 7 --json
-      agentkit demo --model openai:gpt-4o-mini --store sqlite:///demo.db
+      agentkit demo --model openai:gpt-4o-mini
     """
     pages = plugin_command("studio") if studio else None
     if studio and pages is None:
@@ -234,82 +363,77 @@ def demo(
     if model == DEFAULT_MODEL:
         fetched_weights(model.partition(":")[2])
     chosen, drawn = resolve_model(model), draw_questions(seed, questions)
-    url = store_url or f"sqlite:///{cache_directory() / 'demo.db'}"
-    with _own_store(url, fresh=store_url is None) as store:
-        if len(store.load()) or next(iter(store.select(EpisodeFilter())), None) is not None:
-            raise UsageError(
-                f"{url} is in use; the demo begins with an empty store, so name a new one"
-            )
-        began = time.perf_counter()
-        loop = Demo(store, chosen, drawn, begin=lambda title: listener(LineProgress(title)))
-        with redirect_stdout(io.StringIO()) if as_json else nullcontext():
-            report = _run(loop, chosen.name)
-        report |= {"seconds": round(time.perf_counter() - began, 1), "seed": seed}
-        report |= {"model": chosen.name, "store": url}
-    print_json(report) if as_json else _print_end(report)
+    file = cache_directory() / "demo.db"
+    url = f"sqlite:///{file}"
+    with evolving(url):
+        for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+            name.unlink(missing_ok=True)
+        with (
+            closing(open_store(url)) as store,
+            redirect_stdout(io.StringIO()) if as_json else nullcontext(),
+        ):
+            steps = Demo(store, chosen, drawn, lambda title: listener(LineProgress(title)))
+            report = _show(steps, seed)
+    if as_json:
+        print_json({**report, "seed": seed, "model": chosen.name, "store": url})
+    else:
+        say(f"\nEverything is kept: agentkit log --store {shlex.quote(url)}")
     if pages is not None:
-        options = ["--store", url, "--tools", f"{demo_questions.__name__}:TOOLS", "--model", model]
+        options = ["--store", url, "--tools", f"{__name__}:TOOLS", "--model", model]
         pages.main(options, prog_name="agentkit studio", standalone_mode=False)
 
 
-@contextmanager
-def _own_store(url: str, *, fresh: bool) -> Iterator[Store]:
-    """The store to use, by one process at a time; the demo's own is recreated each time."""
-    with evolving(url):
-        file = file_of(url)
-        if fresh and file is not None:
-            for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
-                name.unlink(missing_ok=True)
-        with closing(open_store(url)) as store:
-            yield store
-
-
-def _run(loop: Demo, model: str) -> dict[str, Any]:
+def _show(demo: Demo, seed: int) -> dict[str, Any]:
     """Every step, each shown as soon as it is done; what was measured."""
-    original = loop.store.load()
-    before = wait_for(loop.score("before"))
-    count = plural(len(before.answers), "question")
-    _print_step(f"1  {model} answers {count}; each tool hides a rule")
-    for one in list(before.refused.values())[:_SHOWN]:
+    began, original = time.perf_counter(), demo.store.load()
+    before = wait_for(demo.score("before"))
+    asked = demo.answers("before")
+    refused: dict[str, Episode] = {}
+    for one in asked.values():
+        if _refusal(one):
+            refused.setdefault(_tool(one), one)
+    count = plural(len(asked), "question")
+    _print_step(f"1  {demo.model.name} answers {count}; each tool hides a rule")
+    for one in list(refused.values())[:_SHOWN]:
         _print_answer(one)
     _print_right(before)
-    outcome = wait_for(loop.evolve())
-    taught = plural(outcome.looked_at.episodes, "other question")
-    _print_step(f"2  evolve: {taught} teach, held-out questions decide")
+    outcome = wait_for(demo.evolve())
+    others = plural(outcome.looked_at.episodes, "other question")
+    _print_step(f"2  evolve: {others} teach, held-out questions decide")
     _print_decisions(outcome)
-    learned = loop.store.load()
-    after = wait_for(loop.score("after"))
+    learned = demo.store.load()
+    after = wait_for(demo.score("after"))
+    comparison = compare(before, after)
     promoted = [one.record.tool_name for one in outcome.promoted]
-    tool = _most_gained(promoted, before, after)
+    gains = {one.name: len(one.gained) - len(one.lost) for one in comparison.categories}
+    taught = [one.name for one in TOOLS if one.name in promoted]
+    tool = max(taught, key=lambda name: gains.get(name, 0), default="")
     changes = library_changes(original, learned).get(tool, ())
     print_diff(changes, title=f"3  what models see of {tool or 'every tool'} now")
     _print_step(f"4  the same {count}, asked again")
-    _print_example(after, before, tool)
+    example = refused[tool].metadata["task"] if tool in refused else ""
+    if example:
+        _print_answer(demo.answers("after")[example])
     _print_right(after)
-    again = wait_for(loop.roll_back(tool)) if tool else None
+    again = wait_for(demo.roll_back(tool)) if tool else None
     if again is not None:
         _print_step(f"5  agentkit rollback {tool}")
-        _print_example(again, before, tool)
-        old = {one.metadata["task"]: _arguments(one) for one in before.answers}
-        same = sum(old[one.metadata["task"]] == _arguments(one) for one in again.answers)
-        _print(f"{same} of {len(again.answers)} answers are the old ones again", style="bold")
+        returned = demo.answers("rolled back")
+        if example in returned:
+            _print_answer(returned[example])
+        same = sum(_arguments(asked[name]) == _arguments(one) for name, one in returned.items())
+        _print(f"{same} of {len(returned)} answers are the old ones again", style="bold")
+    seconds = round(time.perf_counter() - began, 1)
+    _print_end({"before": before, "after": after}, comparison, f"seed {seed}, {seconds:.0f} s")
     return {
         "before": before.to_json(),
         "after": after.to_json(),
-        "difference": _interval(loop.difference(before, after)),
+        "comparison": comparison.to_json(),
         "promoted": promoted,
         "library_version": learned.version,
         "rolled_back": None if again is None else again.to_json(),
+        "seconds": seconds,
     }
-
-
-def _most_gained(promoted: list[str], before: QuestionRun, after: QuestionRun) -> str:
-    """The promoted tool whose answers gained most; empty where none was promoted."""
-    gained = {_tool(one): 0 for one in after.answers if _tool(one) in promoted}
-    for old, new in zip(before.answers, after.answers, strict=True):
-        if _tool(new) in gained:
-            gained[_tool(new)] += has_passed(new) - has_passed(old)
-    return max(gained, key=gained.__getitem__, default="")
 
 
 def _print_step(title: str) -> None:
@@ -322,26 +446,23 @@ def _print(text: str | Text, style: str = "") -> None:
     print_line(text, style=style, indent=3)
 
 
-def _print_right(questions: QuestionRun) -> None:
-    _print(f"{questions.right} of {len(questions.answers)} right", style="bold")
+def _print_right(report: EvaluationReport) -> None:
+    _print(f"{report.total.passed} of {report.total.attempts} right", style="bold")
 
 
 def _print_decisions(outcome: EvolutionReport) -> None:
-    """What was learned from refusals, and the held-out comparison."""
+    """What was learned from refusals, and what held-out questions said."""
     for one in outcome.considered:
         word, style = _DECISIONS.get(one.record.state, ("waits", "yellow"))
-        tool = f"{one.record.tool_name:<15}"
-        _print(Text.assemble((f"{word:<10}", style), tool, _held_out(one)))
+        why = shown(one.why, 60)
+        if one.report is not None:
+            counts = one.report.statistics
+            wins, losses, tasks = (int(counts[name]) for name in ("wins", "losses", "tasks"))
+            rest = ": too few to decide" if one.report.decision == "wait" else ""
+            why = f"{wins} gained, {losses} lost of {tasks} held out{rest}"
+        _print(Text.assemble((f"{word:<10}", style), f"{one.record.tool_name:<15}", why))
     for passed in outcome.passed_over:
         _print(f"nothing   {passed.tool:<15}{shown(passed.why, 60)}", style="dim")
-
-
-def _print_example(after: QuestionRun, before: QuestionRun, tool: str) -> None:
-    """The answer to the question that represented a tool before, if it was asked."""
-    earlier = before.refused.get(tool)
-    for one in after.answers:
-        if earlier is not None and one.metadata["task"] == earlier.metadata["task"]:
-            _print_answer(one)
 
 
 def _print_answer(one: Episode) -> None:
@@ -354,41 +475,32 @@ def _print_answer(one: Episode) -> None:
         _print(f"    {shown(_refusal(one), 100)}", style="red")
 
 
-def _held_out(one: ProposalOutcome) -> str:
-    """Show how many held-out questions improved or got worse, and why that decided nothing."""
-    if one.report is None:
-        return shown(one.why, 60)
-    counts = one.report.statistics
-    wins, losses, tasks = (int(counts[name]) for name in ("wins", "losses", "tasks"))
-    rest = ": too few to decide" if one.report.decision == "wait" else ""
-    return f"{wins} gained, {losses} lost of {tasks} held out{rest}"
-
-
-def _print_end(report: dict[str, Any]) -> None:
+def _print_end(
+    reports: Mapping[str, EvaluationReport], comparison: Comparison, details: str
+) -> None:
     """The table, the chart, and what to type next."""
     click.echo()
     rows, bars = [], []
     for name, style in (("before", "red"), ("after", "green")):
-        one = report[name]
-        share = one["interval"]
-        between = f"{share['low']:.1%} to {share['high']:.1%}"
-        numbers = (one["right"], one["of"], f"{share['value']:.1%}", between)
-        rows.append((name, *numbers, f"{one['seconds']:.0f}"))
-        filled = round(_BAR * share["value"])
+        total = reports[name].total
+        share = total.accuracy or Interval(value=0.0, low=0.0, high=0.0)
+        between = f"{share.low:.1%} to {share.high:.1%}"
+        numbers = (total.passed, total.attempts, f"{share.value:.1%}", between)
+        rows.append((name, *numbers, f"{total.seconds:.0f}"))
+        filled = round(_BAR * share.value)
         bar = (f"{name:<7}", ("█" * filled, style), ("░" * (_BAR - filled), "dim"))
-        bars.append(Text.assemble(*bar, f" {share['value']:.0%}"))
+        bars.append(Text.assemble(*bar, f" {share.value:.0%}"))
     titles = ("right", "of", "share", "95 % interval", "seconds")
     print_table(["", *map(right, titles)], rows)
     click.echo()
     for line in bars:
         print_line(line)
-    value, low, high = (100 * report["difference"][one] for one in ("value", "low", "high"))
+    gain = comparison.total.difference
     click.echo(
-        f"\n{value:+.0f} points ({low:+.0f} to {high:+.0f}), no weight changed; "
-        f"{report['model']}, seed {report['seed']}, {report['seconds']:.0f} s in all\n"
+        f"\n{100 * gain.value:+.0f} points ({100 * gain.low:+.0f} to {100 * gain.high:+.0f}), "
+        f"no weight changed; {', '.join(reports['after'].models)}, {details} in all\n"
         "\nWith your own tools:\n"
         "  agentkit init      a project with a tool, tasks and a model\n"
         "  agentkit eval      how good it is now\n"
         "  agentkit evolve    learn from what went wrong, promote what gains"
     )
-    say(f"\nEverything is kept: agentkit log --store {shlex.quote(report['store'])}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import timedelta
-from itertools import islice
-from typing import Annotated, Any, Literal
+from itertools import chain, islice
+from typing import Annotated, Literal
 
 import click
 
@@ -45,7 +44,6 @@ _NONE = (
     "the store has no episodes yet; 'agentkit run' records one. 'agentkit eval' keeps its episodes "
     "in a store of their own, which it names at the end"
 )
-_HOURS = {"h": 1, "d": 24, "w": 168}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +101,7 @@ def list_(*, choice: EpisodeChoice, limit: FromZero = 20, store_url: StoreUrl) -
         found = list(islice(choice.of(store), limit or None))
     titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
     return listing(
-        [_brief(one) for one in found],
+        [one.to_json() for one in found],
         [*titles, cut("request")],
         map(_row, found),
         note=f"{plural(len(found), 'episode')}; 'agentkit episodes show ID' shows one",
@@ -143,30 +141,18 @@ def _judged(episode: Episode) -> str:
     return label_name(episode.diagnosis.label)
 
 
-def _brief(episode: Episode) -> dict[str, Any]:
-    record = episode.to_json()
-    names = ("episode_id", "started_at", "session_id", "model", "request", "stop_reason")
-    return {name: record.get(name) for name in names} | {
-        "verdict": record.get("verdict"),
-        "calls": [call.to_json() for call in episode.calls],
-        "tokens": episode.usage.total_tokens,
-        "seconds": episode.seconds,
-        "metadata": dict(episode.metadata),
-    }
-
-
 @command(group=episodes)
 def show(
     episode_id: Annotated[str, argument("ID")], *, answers: Answers, store_url: StoreUrl
 ) -> Output:
     """Show one episode from the request to the verdict.
 
-    ID is an episode's id, a prefix of it, or 'last', the last one that a user saw. Answers of
-    'agentkit eval' are found too.
+    ID is an episode's id, or 'last', the last one that a user saw. Answers of 'agentkit eval' are
+    found too.
 
     Examples:
       agentkit episodes show last
-      agentkit episodes show 019a5c --json
+      agentkit episodes show 019a5c2b7d10a5c2b7d1f0e3 --json
     """
     with opened_to_read(store_url) as store, opened_if_there(answers) as evaluations:
         episode = None if evaluations is None else evaluations.get(episode_id)
@@ -202,12 +188,7 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
         return newest
     if (exact := store.get(episode_id)) is not None:
         return exact
-    found = [one for one in store.select() if one.episode_id.startswith(episode_id)]
-    if len(found) != 1:
-        ids = ", ".join(episode.episode_id for episode in found[:5])
-        known = f"{len(found)} ids begin so: {ids}" if found else "none begins so"
-        raise StoreLookupError(f"no episode has the id {episode_id!r}, and {known}")
-    return found[0]
+    raise StoreLookupError(f"no episode has the id {episode_id!r}; see 'agentkit episodes list'")
 
 
 @command(group=episodes)
@@ -235,39 +216,23 @@ def export(
     """
     with opened_to_read(store_url) as store:
         found = choice.of(store, oldest_first=True)
-        count = _write(output, map(Redaction(), found) if redact else found)
+        chosen = map(Redaction(), found) if redact else found
+        if output == "-":
+            count = 0
+            for episode in chosen:
+                click.echo(encode_episode(episode))
+                count += 1
+        else:
+            count = export_episodes(output, chosen)
     if as_json and output != "-":
         print_json({"file": output, "episodes": count})
     say(f"{plural(count, 'episode')} written")
 
 
-def _write(out: str, found: Iterable[Episode]) -> int:
-    if out == "-":
-        count = 0
-        for episode in found:
-            click.echo(encode_episode(episode))
-            count += 1
-        return count
-    try:
-        return export_episodes(out, found)
-    except OSError as error:
-        raise UsageError(f"{out}: cannot be written ({error.strerror or error})") from error
-
-
-def _duration(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
-    """A time such as ``30d`` or ``12h``; a callback of an option."""
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
-    if found is None:
-        raise click.BadParameter(f"{text!r} is not a time; write 30d, 12h or 2w")
-    return timedelta(hours=int(found[1]) * _HOURS[found[2]])
-
-
 @command(group=episodes)
 def prune(
     *,
-    max_age: Annotated[Any, option(callback=_duration)] = None,
+    max_age: Annotated[float | None, option(type=click.FloatRange(0, 36500))] = None,
     max_count: FromZero | None = None,
     store_url: StoreUrl,
 ) -> Output:
@@ -277,22 +242,22 @@ def prune(
     and events name their evidence by episode id.
 
     Args:
-        max_age (TIME): Delete older ones: 30d, 12h, 2w.
+        max_age (DAYS): Delete older ones.
         max_count: Keep at most N episodes.
 
     Examples:
-      agentkit episodes prune --max-age 30d
+      agentkit episodes prune --max-age 30
       agentkit episodes prune --max-count 1000000
     """
-    retention = Retention(max_age=max_age, max_count=max_count)
-    if retention == Retention():
+    if max_age is None and max_count is None:
         raise UsageError("give --max-age or --max-count")
+    age = None if max_age is None else timedelta(days=max_age)
+    retention = Retention(max_age=age, max_count=max_count)
     with opened_to_read(store_url) as store:
         keeper = pruning(store)
         gone, kept = keeper.prune(retention), keeper.volume()
-    amounts = {"gone": gone, "kept": kept}
     return Output(
-        record={name: {"count": n.count, "bytes": n.bytes} for name, n in amounts.items()},
+        record={"gone": asdict(gone), "kept": asdict(kept)},
         view=lambda: say(f"{_in_words(gone)} deleted; the store holds {_in_words(kept)}"),
     )
 
@@ -326,14 +291,10 @@ def result_line(result: ToolResult) -> str:
 
 def _print_episode(episode: Episode) -> None:
     """Print an episode from the request to the verdict."""
-    parts = [_beginning(episode)]
-    parts += [_turn(number, turn) for number, turn in enumerate(episode.turns, start=1)]
-    for at, part in enumerate([*parts, _ending(episode)]):
-        if at:
-            click.echo()
-        for title, text in part:
-            lines = _cut(text).replace("\n", "\n" + " " * 10)
-            print_line(f"{title:<10}{lines}".rstrip())
+    turns = (_turn(number, turn) for number, turn in enumerate(episode.turns, start=1))
+    for title, text in chain(_beginning(episode), *turns, _ending(episode)):
+        lines = _cut(text).replace("\n", "\n" + " " * 10)
+        print_line(f"{title:<10}{lines}".rstrip())
 
 
 def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
@@ -347,6 +308,7 @@ def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
 
 
 def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:
+    yield "", ""
     yield f"turn {number}", f"{turn.seconds:.1f} s, {turn.usage.total_tokens:,} tokens"
     if turn.retrieval is not None:
         yield "  offered", ", ".join(turn.retrieval.offered) or "nothing"
@@ -378,6 +340,7 @@ def _calls(turn: Turn) -> Iterator[tuple[str, str]]:
 
 def _ending(episode: Episode) -> Iterator[tuple[str, str]]:
     usage, output = episode.usage, episode.output
+    yield "", ""
     yield "ended", episode.stop_reason
     if episode.error:
         yield "error", episode.error
@@ -401,18 +364,12 @@ def _evidence(one: Evidence) -> str:
 def _diagnosis(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     """Each turn that something is wrong with, what was found there, and what helps."""
     yield "diagnosis", label_name(diagnosis.label)
-    for turn in diagnosis.turns:
-        if turn.label not in NOT_FAILURES:
-            about = ".".join(filter(None, (turn.tool, turn.parameter)))
-            labels = ", ".join(map(label_name, dict.fromkeys((turn.label, *turn.labels))))
-            yield "", f"turn {turn.turn + 1}: {labels}{f' ({about})' if about else ''}"
-            for message in dict.fromkeys(finding.message for finding in turn.evidence):
-                yield "", f"  {message}"
-            if turn.hint:
-                yield "", f"  hint: {turn.hint}"
-    for one in diagnosis.recoveries:
-        kind, outcome = label_name(one.kind), label_name(one.outcome)
-        yield "", f"turn {one.turn + 1}: the failed call of {one.tool} ({kind}): {outcome}"
+    for turn in (one for one in diagnosis.turns if one.label not in NOT_FAILURES):
+        labels = map(label_name, dict.fromkeys((turn.label, *turn.labels)))
+        yield "", f"turn {turn.turn + 1}: {', '.join(labels)}"
+        found = [finding.message for finding in turn.evidence]
+        found += [f"hint: {turn.hint}"] if turn.hint else []
+        yield from (("", f"  {message}") for message in dict.fromkeys(found))
 
 
 def _cut(text: str) -> str:

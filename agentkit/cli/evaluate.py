@@ -26,7 +26,7 @@ from agentkit.cli.options import (
     is_typed,
     option,
 )
-from agentkit.cli.output import Column, LineProgress, Output, print_table, print_text, say, say_some
+from agentkit.cli.output import Column, LineProgress, Output, print_line, print_table, say, say_some
 from agentkit.cli.run import report_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
@@ -344,7 +344,7 @@ def print_evaluation(report: EvaluationReport) -> None:
     """Print a report as tables; what spoils it goes to stderr."""
     for note in tables.notes(report):
         say(note)
-    print_text(shown(", ".join(filter(None, (report.benchmark, ", ".join(report.models))))))
+    print_line(shown(", ".join(filter(None, (report.benchmark, ", ".join(report.models))))))
     click.echo()
     for name, value, more in tables.headline(report):
         click.echo(f"{name:<22}{value:>8}  {more}")
@@ -355,7 +355,7 @@ def print_comparison(comparison: Comparison) -> None:
     """Print a comparison as tables; its warnings go to stderr."""
     for warning in comparison.warnings:
         say(warning)
-    print_text(tables.verdict_line(comparison))
+    print_line(tables.verdict_line(comparison))
     total = comparison.total
     click.echo(f"{plural(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
     _print_tables(tables.comparison_tables(comparison))
@@ -411,7 +411,6 @@ def _print_next_steps(report: EvaluationReport, answers: str) -> None:
     lines = ["  agentkit evolve"] if failed else []
     if report.total.turn_labels.keys() == {"missing_tool_call"}:
         say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
-        has_to_call = report.settings.get("tool_choice") == "required"
-        lines = ["  agentkit eval --model NAME" if has_to_call else f"  {_CALLING}"]
+        lines = [f"  {_CALLING}"]
     store = f"--label run={shlex.quote(report.run)} --store {shlex.quote(answers)}"
     say("\n".join(["\nWhere to look next:", *lines, f"  agentkit episodes list {failed}{store}"]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -42,8 +41,7 @@ from agentkit.cli.stores import (
     tool_traffic,
 )
 from agentkit.episodes import Episode
-from agentkit.episodes.files import read_episodes
-from agentkit.episodes.labels import as_imported, as_own, is_imported
+from agentkit.episodes.labels import as_own, is_imported
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.results.texts import label_name, shown, visible
@@ -54,7 +52,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.exploration import explore
 from agentkit.evolution.incremental import EpisodePlace, RoundCursor, RoundEpisodes, read_round
 from agentkit.evolution.mining import MiningConfig
-from agentkit.evolution.proposal import SUBJECTS, Proposer, Subject
+from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.optimizer import load_gepa
@@ -62,7 +60,7 @@ from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, LookedAt, ProposerRun, evolve, evolving
 from agentkit.evolution.worth import WorthProposer
-from agentkit.library import EpisodeFilter, Library, Store
+from agentkit.library import Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import file_of
 from agentkit.models.base import resolve_model
@@ -87,12 +85,10 @@ class RoundOptions:
     """What a round looks at, and what it may do.
 
     Attributes:
-        source (URL|FILE): The episodes: a store, or JSON lines. [default: the store of --store,
-            and the one of 'agentkit eval']
-        own: Also learn from imported episodes, and from another store or file of --episodes: your
-            own agents made them. Episodes of strangers could teach anything.
+        own: Also learn from imported episodes: your own agents made them. Episodes of strangers
+            could teach anything.
         every: Read every episode. Otherwise a round reads what came since the last one, and earlier
-            episodes of the tools that it bears on; with --episodes or --tool always every one.
+            episodes of the tools that it bears on; with --tool always every one.
         tool (NAME): Only this tool, or these instructions
         explore (NAME): First probe this tool of --tools, which must be declared to only read, with
             values from its schema, its examples and its errors. Each probe is an episode.
@@ -105,15 +101,12 @@ class RoundOptions:
             composites. Without one, only the words of tools and verifiers are used.
         judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
             person.
-        subjects: Propose changes only of the definitions of tools, or only of instructions. Agents
-            keep instructions in the library when these have a name. [default: both]
         gepa: Also let GEPA search for better texts of the one --tool, in at most this many attempts
             at those of --tasks that do not decide. It reflects with --feedback-model, and needs the
             extra 'gepa'. 0 for none.
         only: Do only this step
     """
 
-    source: Annotated[str | None, option("--episodes")] = None
     own: bool = False
     every: Annotated[bool, option("--full")] = False
     tool: tuple[str, ...] = ()
@@ -123,29 +116,10 @@ class RoundOptions:
     tasks: str = ""
     feedback_model: str | None = None
     judge: str = ""
-    subjects: tuple[Subject, ...] = ()
     gepa: FromZero = 0
     only: tuple[Step, ...] = ()
     answers: Answers
     targets: Targets
-
-    def places(self, store_url: str) -> tuple[str, ...]:
-        """The episode store; runs of ``agentkit eval`` have their own."""
-        if self.source is not None:
-            return (self.source,)
-        return tuple(dict.fromkeys((store_url, self.answers)))
-
-    def check(self) -> None:
-        """Refuse what cannot be done, before anything is asked or written.
-
-        Raises:
-            UsageError: ``--gepa`` lacks what it needs.
-            MissingExtraError: The extra ``gepa`` is not installed.
-        """
-        if self.gepa:
-            if not (self.tasks and self.feedback_model and len(self.tool) == 1):
-                raise UsageError("--gepa needs --tasks, --feedback-model and one --tool")
-            load_gepa()
 
     def proposers(
         self, worth: WorthProposer, library: Library, compare: HeldOut | None
@@ -155,22 +129,21 @@ class RoundOptions:
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
         else:
-            model, subjects = resolve_model(self.feedback_model), self.subjects or SUBJECTS
+            model = resolve_model(self.feedback_model)
             is_held = model.name.startswith("local:")  # they do not keep to a form alone
             found += [
-                ("feedback", FeedbackStream(model, subjects=subjects, structured=is_held)),
+                ("feedback", FeedbackStream(model, structured=is_held)),
                 ("evolution", EvolutionStream(model, structured=is_held)),
                 ("composites", CompositeStream(model)),
             ]
             if self.gepa and compare is not None:
                 optimizer = compare.optimizer(model, self.tool[0], library, attempts=self.gepa)
-                return [*(one for step, one in found if self.does(step)), optimizer]
+                found.append(("gepa", optimizer))
         return [proposer for step, proposer in found if self.does(step)]
 
     def does(self, step: str) -> bool:
-        """Whether a step is asked for; only feedback concerns instructions."""
-        is_wanted = step == "feedback" or "tools" in (self.subjects or SUBJECTS)
-        return is_wanted and (not self.only or step in self.only)
+        """Whether a step is asked for."""
+        return not self.only or step in self.only or step == "gepa"
 
 
 @command("evolve")
@@ -241,7 +214,10 @@ class _Round:
     def make(self, store: Store) -> EvolutionReport:
         """Make one round."""
         what = self.what
-        what.check()
+        if what.gepa:
+            if not (what.tasks and what.feedback_model and len(what.tool) == 1):
+                raise UsageError("--gepa needs --tasks, --feedback-model and one --tool")
+            load_gepa()  # says what to install before anything is asked
         code = load_tools(what.targets)
         report_binding(bind_code(store, code)[1])
         manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
@@ -251,11 +227,12 @@ class _Round:
         self._explore(store, code, manager.library)
         benchmark = self._benchmark(manager.library)
         reading = self._reading(manager.library, benchmark)
-        episodes = self._episodes() if reading is None else reading.episodes
-        traffic = None if reading is None else partial(self._traffic, store, reading.cursor.late)
-        worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
-        asked = frozenset[str]() if reading is None else reading.cursor.asked
-        with self._compared(benchmark, episodes, asked) as (compare, lessons):
+        with (
+            opened_if_there(what.answers) as evaluations,
+            self._compared(benchmark, reading) as (compare, lessons),
+        ):
+            traffic = tool_traffic(store, evaluations, reading.cursor.late)
+            worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
             outcome = wait_for(
                 evolve(
                     manager,
@@ -270,30 +247,27 @@ class _Round:
                 )
             )
         is_done = outcome.has_learned or not outcome.unknown_tools
-        if reading is not None and is_done and not outcome.silent:
+        if is_done and not outcome.silent and not what.tool:
             self._keep(reading.cursor, self._key(benchmark))
         return outcome
 
-    def _traffic(self, store: Store, late: Mapping[str, str], tool: str) -> Sequence[Episode]:
-        with opened_if_there(self.what.answers) as evaluations:
-            return tool_traffic(store, evaluations, late)(tool)
+    @property
+    def _places(self) -> tuple[str, ...]:
+        """The stores of episodes; runs of ``agentkit eval`` have their own."""
+        return tuple(dict.fromkeys((self.store_url, self.what.answers)))
 
-    def _reading(self, library: Library, benchmark: Benchmark | None) -> RoundEpisodes | None:
-        """What is new, and what it bears on; None where the round reads all of some episodes."""
-        what = self.what
-        if what.source is not None or what.tool:
-            return None
-        path, tasks = self._cursor_file, _ids(benchmark)
-        key = self._key(benchmark)
-        cursor = None if what.every or path is None else RoundCursor.read(path, key)
+    def _reading(self, library: Library, benchmark: Benchmark | None) -> RoundEpisodes:
+        """What is new, and what it bears on; everything where the round is about some tools."""
+        what, path, tasks = self.what, self._cursor_file, _ids(benchmark)
+        is_whole = what.every or what.tool or path is None
+        cursor = None if is_whole or path is None else RoundCursor.read(path, self._key(benchmark))
         with ExitStack() as held:
-            stores = {
-                name: held.enter_context(opened_if_there(name))
-                for name in what.places(self.store_url)
-            }
-            there = {name: store for name, store in stores.items() if store is not None}
-            taken = self._taken
-            places = [EpisodePlace(name=name, store=there[name], taken=taken) for name in there]
+            stores = {name: held.enter_context(opened_if_there(name)) for name in self._places}
+            places = [
+                EpisodePlace(name=name, store=store, taken=self._taken)
+                for name, store in stores.items()
+                if store is not None
+            ]
             reading = read_round(places, library, cursor, tasks)
             if cursor is not None and benchmark is not None:
                 before, now = (
@@ -303,7 +277,10 @@ class _Round:
                 if before != now:  # what some tasks showed may be learned from by now, or no more
                     reading = read_round(places, library, None, tasks)
         if not reading.cursor.newest or (reading.fresh is None and not reading.episodes):
-            raise self._no_episodes()
+            raise UsageError(
+                f"{' or '.join(self._places)} holds no episodes to learn from; 'agentkit run', "
+                "'agentkit serve' and 'agentkit eval' make some"
+            )
         return reading
 
     def _taken(self, record: Episode) -> Episode | None:
@@ -315,8 +292,7 @@ class _Round:
     def _key(self, benchmark: Benchmark | None) -> str:
         """What rounds of this kind learn from; those of another kind begin anew."""
         what = self.what
-        steps = (sorted(what.only), sorted(what.subjects))
-        kind = (__version__, what.answers, what.own, steps, what.feedback_model or "")
+        kind = (__version__, what.answers, what.own, sorted(what.only), what.feedback_model or "")
         return digest([*map(str, kind), *_ids(benchmark)])
 
     @property
@@ -367,16 +343,16 @@ class _Round:
 
     @contextmanager
     def _compared(
-        self, benchmark: Benchmark | None, episodes: Sequence[Episode], asked: frozenset[str]
+        self, benchmark: Benchmark | None, reading: RoundEpisodes
     ) -> Iterator[tuple[HeldOut | None, Sequence[Episode]]]:
         """The held-out comparer, None without such tasks, and what may be learned."""
-        what, how = self.what, self.how
+        what, how, episodes = self.what, self.how, reading.episodes
         if benchmark is None:
             yield None, episodes
             return
         ours = (one for one in episodes if not is_imported(one.metadata))
         labels = filter(None, map(EvaluationLabels.of, ours))
-        seen = asked | {one.task for one in labels if one.task}
+        seen = reading.cursor.asked | {one.task for one in labels if one.task}
         deciding = deciding_tasks(benchmark.tasks, seen=seen)
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
         model = resolve_model(how.model)
@@ -395,42 +371,12 @@ class _Round:
     def newest(self) -> tuple[str, ...] | None:
         """The ids of the newest records of the places that rounds read; None for none."""
         found = []
-        for place in self.what.places(self.store_url):
+        for place in self._places:
             with opened_if_there(place) as store:
                 records = () if store is None else store.select()
                 newest = (one for one in records if not is_held_out_answer(one))
                 found += [one.episode_id for one in islice(newest, 1)]
         return tuple(found) or None
-
-    def _episodes(self) -> list[Episode]:
-        """The episodes to learn from: never the answers to held-out tasks."""
-        places = self.what.places(self.store_url)
-        found = [one for place in places for one in self._read(place)]
-        lessons = [one for one in found if not is_held_out_answer(one)]
-        if not lessons:
-            raise self._no_episodes()
-        return lessons
-
-    def _no_episodes(self) -> UsageError:
-        return UsageError(
-            f"{' or '.join(self.what.places(self.store_url))} holds no episodes to learn "
-            "from; 'agentkit run', 'agentkit serve' and 'agentkit eval' make some"
-        )
-
-    def _read(self, place: str) -> list[Episode]:
-        """The episodes of a place; those of another one are a stranger's, unless it is said."""
-        path = Path(place)
-        if path.suffix == ".jsonl":
-            found = list(read_episodes(path))
-        else:
-            with opened_if_there(place) as store:
-                oldest = EpisodeFilter(oldest_first=True)
-                found = [] if store is None else list(store.select(oldest))
-        if self.what.own:
-            return list(map(as_own, found))
-        if place in {self.store_url, self.what.answers}:
-            return found
-        return [as_imported(one, path.name) for one in found]
 
 
 def _ids(benchmark: Benchmark | None) -> list[str]:
@@ -531,8 +477,8 @@ def _decisions(outcome: EvolutionReport) -> Iterator[str]:
             yield f"  {one_line(shown(record.reason, _LONGEST))}"
     if outcome.learned is not None and outcome.learned.added:
         yield str(outcome.learned)
-    for silent in outcome.silent:
-        yield f"{silent.proposer} could not be asked: {shown(silent.error, 200)}"
+    for name, error in outcome.silent.items():
+        yield f"{name} could not be asked: {shown(error, 200)}"
 
 
 def _next_commands(outcome: EvolutionReport) -> list[str]:
@@ -552,10 +498,5 @@ def _why_nothing(seen: LookedAt) -> str:
     if not seen.episodes and seen.earlier:
         return "nothing is new since the last round; --full reads every episode again"
     if not seen.episodes:
-        every = "were imported" if seen.imported else "answer tasks that decide"
-        return f"nothing is left to learn from: all episodes {every}"
-    if not seen.calls:
-        return "no tool was called, so there is nothing to learn about one"
-    if not seen.went_wrong:
-        return "no call failed, and no verdict says that an answer was wrong"
-    return "no refusal and no evidence names a tool"
+        return "nothing is left to learn from: all episodes were imported, or answer held-out tasks"
+    return "no refusal, no failed call and no verdict says what a tool should be like"

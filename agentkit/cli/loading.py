@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_type_hints
 
 import click
 
 from agentkit.agent.types import Instructions
-from agentkit.errors import DuplicateToolError, ReadingLimitError, UsageError
+from agentkit.errors import ReadingLimitError, UsageError
 from agentkit.library import Library
 from agentkit.reading import open_plain, read_stored, unpacked
 from agentkit.tools.decorator import tool as as_tool
@@ -32,7 +30,6 @@ def load_tools(targets: Iterable[str]) -> tuple[Tool, ...]:
 
     Raises:
         UsageError: A target cannot be imported, or holds no tools.
-        DuplicateToolError: A file defines two tools of one name.
     """
     return tuple(tool for target in targets for tool in _load(target))
 
@@ -70,7 +67,6 @@ def _load(target: str) -> list[Tool]:
         if not found:
             words = f"decorate functions with @tool, or name one function: {place}:function"
             raise UsageError(f"{target}: no tools at the top level of {place}; {words}")
-        _check_hidden(module, [tool.name for tool in found])
         return found
     value: object = module
     for part in attribute.split("."):
@@ -79,20 +75,6 @@ def _load(target: str) -> list[Tool]:
             names = ", ".join(sorted(name for name in vars(module) if not name.startswith("_")))
             raise UsageError(f"{target}: {place} has no {attribute!r}; it has: {names}")
     return _as_tools(value, target)
-
-
-def _check_hidden(module: ModuleType, tools: Iterable[str]) -> None:
-    """Refuse a file in which a tool hides an earlier one of its name, which Python drops unsaid."""
-    file = Path(module.__file__ or "")
-    if file.suffix != ".py":
-        return
-    lines: dict[str, list[int]] = {}
-    for one in ast.parse(file.read_bytes()).body:
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.decorator_list:
-            lines.setdefault(one.name, []).append(one.decorator_list[0].lineno)
-    for name in tools:
-        if len(found := lines.get(name, ())) > 1:
-            raise DuplicateToolError(name, (f"{file}:{line}" for line in found))
 
 
 def _as_tools(value: object, target: str) -> list[Tool]:

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -139,18 +138,6 @@ def say_some(messages: Iterable[str], *, rest: str = "") -> None:
         say(f"... and {len(listed) - _SAID:,} more of these{rest}")
 
 
-def print_text(text: str, *, indent: str = "") -> None:
-    """A sentence on stdout, on as many lines as it takes; further ones are indented."""
-    lines = wrap(
-        visible(text),
-        width=stdout().width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_on_hyphens=False,  # names of packages and options stay whole
-    )
-    click.echo("\n".join(lines))
-
-
 def print_line(text: str | Text, *, style: str = "", indent: int = 0) -> None:
     """A text on stdout, line by line: wrapped and coloured on a terminal, whole in a pipe."""
     from rich.text import Text
@@ -264,23 +251,17 @@ class LineProgress:
 
     def __call__(self, done: float, total: float, note: str = "") -> None:
         """Take note that ``done`` of ``total`` is done; ``note`` says what the newest part is."""
-        now = time.monotonic()
-        spent, is_last = now - self._started, done >= total
+        now, is_last = time.monotonic(), done >= total
         pause = _SECONDS_ON_TERMINAL if self._is_replaced else _SECONDS_BETWEEN_LINES
         if not is_last and now - self._printed_at < pause:
             return
         self._printed_at = now
-        times = f"done in {spent:.0f} s"
-        if not is_last:
-            left = spent * (total - done) / done if done else 0.0
-            times = f"{spent:.0f} s spent, about {left:.0f} s left"
-        share = 1 if is_last else done / total
+        share, spent = 1 if is_last else done / total, now - self._started
         tail = f", {note}" if note else ""
-        self._print(f"{self._title}: {share:4.0%}, {times}{tail}", is_last=is_last)
+        self._print(f"{self._title}: {share:4.0%} after {spent:.0f} s{tail}", is_last=is_last)
 
     def _print(self, line: str, *, is_last: bool = False) -> None:
-        if self._is_replaced:
-            # The next line takes its place.
+        if self._is_replaced:  # the next line takes its place
             click.echo(f"\x1b[2K{visible(line)}\r", nl=is_last, err=True)
         else:
             say(line)

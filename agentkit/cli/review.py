@@ -23,7 +23,7 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import Output, fold, listing, one_line, print_table, say
+from agentkit.cli.output import Output, fold, listing, one_line, say
 from agentkit.cli.review_view import print_diff, print_review
 from agentkit.cli.run import AgentOptions, make_agent, print_outcome
 from agentkit.cli.stores import (
@@ -87,20 +87,18 @@ def list_(
             if (shows_all or record.is_open) and tool in {"", record.tool_name}
         ]
 
-    def view() -> None:
-        if reviews:
-            wide = map(fold, ("tool", "what changes", "state", "reason"))
-            print_table(["id", *wide], map(_row, reviews))
-            say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')}")
-        else:
-            say("nothing waits for you")
-        decided = sum(not record.is_open for record in ledger.proposals.values())
-        if decided and not shows_all:
-            say(f"{decided:,} decided (agentkit review list --all)")
-        for name, version in ledger.pins.items():
-            say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")
-
-    return Output(record=[_brief(one) for one in reviews], view=view)
+    pins = [
+        f"{shown(pin_words(name, version))} (agentkit rollback --unpin)"
+        for name, version in ledger.pins.items()
+    ]
+    note = f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')}"
+    return listing(
+        [_brief(one) for one in reviews],
+        ["id", *map(fold, ("tool", "what changes", "state", "reason"))],
+        map(_row, reviews),
+        note="\n".join([note, *pins]),
+        nothing="\n".join(["nothing waits for you", *pins]),
+    )
 
 
 def _row(one: Review) -> tuple[object, ...]:
@@ -176,23 +174,11 @@ def reject(
         return _outcome(manager, proposal_id, before)
 
 
-def _share(_: click.Context, __: click.Parameter, text: str) -> float:
-    """``10%``, ``10`` or ``0.1`` as a share; a callback of an option."""
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        number = 0.0
-    share = number / 100 if text.endswith("%") or number > 1 else number
-    if not 0 < share <= 1:
-        raise click.BadParameter(f"{text!r} is not a share; give a percentage such as 10%")
-    return share
-
-
 @command(short_help="Serve a share of the sessions first.", group=review)
 def canary(
     which: Which,
     *,
-    share: Annotated[Any, option(callback=_share)] = "10%",
+    share: Annotated[float, option(type=click.FloatRange(0, 100, min_open=True))] = 10.0,
     reason: Reason,
     store_url: StoreUrl,
 ) -> Output:
@@ -203,12 +189,12 @@ def canary(
     it.
 
     Args:
-        share (PERCENT): The share of new sessions that the change serves.
+        share (PERCENT): How much of the new sessions the change serves.
 
     Examples:
-      agentkit review canary loan_offer --share 10%
+      agentkit review canary loan_offer --share 30
     """
-    policy = LifecyclePolicy(canary=True, canary_share=share)
+    policy = LifecyclePolicy(canary=True, canary_share=share / 100)
     with managed(store_url, lifecycle=policy) as manager:
         before = manager.served
         record = manager.ledger.find(which)

@@ -14,7 +14,7 @@ from agentkit.cli.output import ADDED, DIM, HEADING, REMOVED, WRONG, print_line
 from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.differences import PARAMETER, ViewChange
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.review import Conversation, Review
+from agentkit.evolution.review import Review
 from agentkit.tools.error_messages import plural
 
 _MOST_ARGUMENTS = 6
@@ -52,7 +52,6 @@ def print_review(review: Review) -> None:
         f"Conversations that failed ({shown_count} of {count:,})": _conversations(review),
         "Held-out tasks and traffic": _comparisons(review.comparisons),
         "Worth on later traffic": [] if review.worth is None else [Line(f"{review.worth}.")],
-        "Back and forth": (Line(f"It {text}", WRONG) for text in review.undoing),
         "Checks": _checks(review),
         "Composites that use it": map(Line, review.dependents),
         "History": _history(review),
@@ -60,7 +59,8 @@ def print_review(review: Review) -> None:
     for title, lines in parts.items():
         if listed := list(lines):
             _print_part(title, listed)
-    _print_part("Next", _waits(review))
+    waits = f"{review.waits_for[:1].upper()}{review.waits_for[1:]}".removesuffix(".")
+    _print_part("Next", [Line(f"{waits}.")] if waits else [])
     for line in review.commands:  # whole, to be copied
         click.echo(f"    {visible(line)}{typed('store', 'store_url')}")
 
@@ -124,43 +124,28 @@ def _why(review: Review) -> Iterator[Line]:
 
 
 def _conversations(review: Review) -> Iterator[Line]:
-    for number, one in enumerate(review.conversations):
-        if number:
-            yield Line("")
+    """Those that failed; the wrong arguments of a call come first."""
+    for one in review.conversations:
         yield Line(f'"{one.request}"')
         yield Line(one.episode_id, DIM, 2)
-        if one.tool:
-            yield Line(f"called {one.tool}", "", 2)
-            yield from _arguments(one)
-        if one.answer:
-            who = "tool" if one.tool else "agent"
-            yield Line(f"the {who} answered: {one.answer}", "", 2)
-        if one.verdict:
-            yield Line(f"the verifier found: {one.verdict}", "", 2)
-
-
-def _arguments(one: Conversation) -> Iterator[Line]:
-    """The wrong ones first; of many others only how many there are."""
-    ordered = sorted(one.arguments.items(), key=lambda item: item[0] not in one.wrong)
-    for name, value in ordered[:_MOST_ARGUMENTS]:
-        is_wrong = name in one.wrong
-        text = f"{name} = {value}{'   <- wrong' if is_wrong else ''}"
-        yield Line(text, WRONG if is_wrong else "", 4)
-    if len(ordered) > _MOST_ARGUMENTS:
-        yield Line(f"and {len(ordered) - _MOST_ARGUMENTS} more", DIM, 4)
+        yield from [Line(f"called {one.tool}", "", 2)] if one.tool else []
+        ordered = sorted(one.arguments.items(), key=lambda item: item[0] not in one.wrong)
+        for name, value in ordered[:_MOST_ARGUMENTS]:
+            is_wrong = name in one.wrong
+            mark = "   <- wrong" if is_wrong else ""
+            yield Line(f"{name} = {value}{mark}", WRONG if is_wrong else "", 4)
+        who = "tool" if one.tool else "agent"
+        said = {f"the {who} answered": one.answer, "the verifier found": one.verdict}
+        yield from (Line(f"{title}: {text}", "", 2) for title, text in said.items() if text)
 
 
 def _comparisons(comparisons: Iterable[GateReport]) -> Iterator[Line]:
     for report in comparisons:
         yield Line(report.reason)
-        for title, names, key, style in (
-            ("gained", report.gained, "wins", ADDED),
-            ("lost", report.lost, "losses", REMOVED),
-        ):
-            count = int(report.statistics.get(key, len(names)))
-            if count and names:
-                rest = f" and {count - len(names):,} more" if count > len(names) else ""
-                yield Line(f"{title} ({count:,}): {', '.join(names)}{rest}", style)
+        sides = (("gained", report.gained, ADDED), ("lost", report.lost, REMOVED))
+        for title, names, style in sides:
+            if names:  # the first of them, where there are many
+                yield Line(f"{title}: {', '.join(names)}", style)
 
 
 def _checks(review: Review) -> Iterator[Line]:
@@ -182,11 +167,3 @@ def _history(review: Review) -> Iterator[Line]:
         yield Line(f"{when}  {one.what} by {one.who}{kind}{made}")
         if one.reason:
             yield Line(one.reason, DIM, 4)
-
-
-def _waits(review: Review) -> Iterator[Line]:
-    if review.state == "active":  # why is said above, with the numbers
-        yield Line(f"{review.waits_for.partition(':')[0].capitalize()}. To take it back:")
-    elif review.waits_for:
-        text = review.waits_for[:1].upper() + review.waits_for[1:]
-        yield Line(text if text.endswith(".") else f"{text}.")

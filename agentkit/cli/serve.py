@@ -294,13 +294,9 @@ def _finish(agent: Agent, store_url: str) -> None:
 
 def _write_log(*, each_request: bool) -> None:
     """Errors are always logged; bad requests of strangers only with request logging."""
-    of_protocol = logging.getLogger("uvicorn.error")
-    of_protocol.setLevel(logging.WARNING if each_request else logging.ERROR)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING if each_request else logging.ERROR)
     if each_request:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        for logger in (logging.getLogger("agentkit.server"), of_protocol):
-            logger.handlers = [handler]
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
         logging.getLogger("agentkit.server").setLevel(logging.INFO)
 
 
@@ -323,9 +319,7 @@ def _greet(agent: Agent, keys: Keys | None, url: str, *, as_json: bool) -> None:
 
 
 def _part(runs: int, seconds: float) -> None:
-    """Say what the server waits for before it ends."""
-    if sys.stderr.isatty():
-        say("")  # ends the line in which the terminal shows ^C
+    """Say what the server waits for before it ends, below the ^C that a terminal shows."""
     if runs and seconds:
         within = f"{plural(runs, 'run')} may end within {seconds:g} s"
-        say(f"Stopping; {within}. A second Ctrl-C stops at once.")
+        say(f"\nStopping; {within}. A second Ctrl-C stops at once.")

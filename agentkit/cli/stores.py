@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import getpass
 import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
@@ -22,7 +19,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.evolution.worth import MOST_TRAFFIC
-from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
+from agentkit.library import Author, EpisodeFilter, Store
 from agentkit.library.chain import environment_signer, key_texts
 from agentkit.library.opening import file_of, open_store, place_of
 from agentkit.models.base import resolve_model
@@ -30,9 +27,6 @@ from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.definition import is_instructions
 from agentkit.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from agentkit.library.events import Operation
 
 
 @contextmanager
@@ -91,16 +85,6 @@ def read_source(place: str) -> AbstractContextManager[Store]:
     return opened_to_read(f"artifact:{place}" if is_file else place)
 
 
-def label(place: str) -> str:
-    """A place as it may be shown: without the password of a URL.
-
-    Example:
-        >>> label("postgres://ada:secret@host/tools"), label("tools.json")
-        ('postgres://ada:***@host/tools', 'tools.json')
-    """
-    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place)
-
-
 @contextmanager
 def managed(
     store_url: str,
@@ -136,10 +120,6 @@ def tool_traffic(
     """
     places = [one for one in (store, evaluations) if one is not None]
 
-    @cache
-    def newest_verdicts() -> tuple[Episode, ...]:
-        return tuple(filter(is_late_verdict, store.select(EpisodeFilter(limit=MOST_TRAFFIC))))
-
     def read(tool: str) -> tuple[Episode, ...]:
         newest = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
         if is_instructions(tool):
@@ -147,7 +127,8 @@ def tool_traffic(
         found = {one.episode_id: one for place in places for one in place.select(newest)}
         verdicts: Iterable[Episode | None]
         if late is None:
-            verdicts = newest_verdicts()
+            recent = store.select(EpisodeFilter(limit=MOST_TRAFFIC))
+            verdicts = [one for one in recent if is_late_verdict(one)]
         else:
             verdicts = (store.get(record) for record, about in late.items() if about in found)
         return with_late_verdicts((*filter(None, verdicts), *found.values()))
@@ -201,22 +182,6 @@ def manager_of(
     )
 
 
-def commit(
-    store: Store, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
-) -> int:
-    """Commit what ``build`` makes of the newest library, again if another writer commits first.
-
-    The change is written by the Tool Manager, with the event that records it.
-
-    Returns:
-        The library version afterwards.
-
-    Raises:
-        StaleVersionError: Other writers committed first every time.
-    """
-    return manager_of(store, author=person()).edit(build, operation=operation)
-
-
 class _EnvironmentKey:
     """Signs events with the key of the environment, read when something is to be signed.
 
@@ -232,17 +197,7 @@ class _EnvironmentKey:
 
 def person() -> Author:
     """The current user, for the events of the library."""
-    return Author(kind="person", name=author())
-
-
-def author() -> str:
-    """The current user, for the history."""
     try:
-        return getpass.getuser()
+        return Author(kind="person", name=getpass.getuser())
     except (OSError, KeyError, ImportError):  # a container's user may have no name
-        return "agentkit"
-
-
-def change_id(what: str) -> str:
-    """An id for one change made by hand."""
-    return f"{what}-{uuid.uuid4().hex}"
+        return Author(kind="person", name="agentkit")

@@ -24,19 +24,18 @@ from agentkit.cli.output import (
     print_facts,
     print_line,
     print_table,
-    print_text,
     right,
     say,
     say_some,
 )
 from agentkit.cli.stores import opened_to_read, retriever_of
-from agentkit.errors import CompositeError, LibraryError
+from agentkit.episodes.records import to_record
+from agentkit.errors import CompositeError
 from agentkit.evaluation.doctor.catalogue import KINDS, Catalogue, listed
 from agentkit.evaluation.doctor.checks import Checkup, examine
 from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.proposers.composites import source_of
 from agentkit.library import Library
-from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
 from agentkit.retrieval.cascade import default_retriever
@@ -79,7 +78,7 @@ def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
     with opened_to_read(store_url) as store:
         library = store.load(at)
     return listing(
-        [_brief(one) for one in library.all_definitions],
+        [one.to_json() for one in library.all_definitions],
         [fold("tool"), cut("parameters"), cut("summary")],
         (
             (one_line(one.name), _signature_line(one), one_line(one.description.summary))
@@ -96,18 +95,6 @@ def _signature_line(definition: ToolDefinition) -> str:
         one_line(f"{name}{'' if name in signature.required else '?'}: {type_text(schema)}")
         for name, schema in signature.properties.items()
     )
-
-
-def _brief(definition: ToolDefinition) -> dict[str, Any]:
-    return {
-        "name": definition.name,
-        "summary": definition.description.summary,
-        "parameters": list(definition.known_signature.properties),
-        "required": list(definition.known_signature.required),
-        "digest": definition.digest,
-        "origin": definition.origin.kind,
-        "children": [child.name for child in definition.signature.children],
-    }
 
 
 @command(group=tools)
@@ -143,8 +130,7 @@ def _print_tool(library: Library, definition: ToolDefinition) -> None:
 
 
 def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
-    signature = definition.known_signature
-    texts, required = definition.description.parameters, signature.required
+    signature, texts = definition.known_signature, definition.description.parameters
     properties: Mapping[str, Any] = signature.properties
     for name, schema in properties.items():
         known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
@@ -152,7 +138,7 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
         yield (
             one_line(name),
             one_line(type_text(schema)),
-            "yes" if name in required else "no",
+            "yes" if name in signature.required else "no",
             _json(known["default"]) if "default" in known else "",
             " ".join(filter(None, (texts.get(name, ""), ", ".join(bounds)))),
         )
@@ -163,7 +149,6 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
 
 def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     signature, origin = definition.signature, definition.origin
-    specification = definition.specification
     if signature.result is not None:
         yield "returns", _json(signature.result)
     effects = signature.effects.to_json().items()
@@ -171,6 +156,7 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     yield "effects", declared or "not declared"
     if definition.description.tags:
         yield "tags", ", ".join(definition.description.tags)
+    specification = definition.specification
     yield from (("before", condition) for condition in specification.pre)
     yield from (("after", condition) for condition in specification.post)
     for rule in specification.rules:
@@ -178,9 +164,8 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     for example in definition.examples:
         result = _json(example.result) if example.is_whole else "(not kept)"
         yield "example", f"{_json(example.arguments)} -> {result}"
-    named = f"named {origin.original_name} there" if origin.original_name else ""
-    parts = (origin.kind, origin.reference, origin.licence, named)
-    yield "origin", one_line(" ".join(filter(None, parts)))
+    parts = (origin.kind, origin.reference, origin.licence, origin.original_name)
+    yield "origin", one_line(", ".join(filter(None, parts)))
     yield "digest", definition.digest
 
 
@@ -190,12 +175,6 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
     if definition.is_composite:
         depth = dag.depths.get(name)
         yield "depth", f"unknown: {dag.why_unknown(name)}" if depth is None else str(depth)
-        try:
-            saved = dag.flat_size(name) - 1
-        except (LibraryError, CompositeError):
-            saved = 0  # a circle, a gap or a broken program hides it
-        if saved:
-            yield "saves", "1 call" if saved == 1 else f"{rounded(saved)} calls"
         pins = {pin.name: pin.digest[:12] for pin in definition.signature.children}
         for child in dict.fromkeys((*dag.children.get(name, ()), *pins)):
             yield "calls", f"{one_line(child)} {pins.get(child, 'not pinned')}"
@@ -266,17 +245,17 @@ def _print_overview(checkup: Checkup) -> None:
     if not weights:
         click.echo("there are no tools")
         return
-    heaviest = [f"{name} {tokens:,}" for name, tokens in list(weights.items())[:_HEAVIEST]]
-    print_text(
+    heaviest = [
+        f"{one_line(name)} {tokens:,}" for name, tokens in list(weights.items())[:_HEAVIEST]
+    ]
+    print_line(
         f"{plural(len(weights), 'tool')}, {total:,} prompt tokens when all are offered, "
-        f"{total // len(weights):,} each on average"
+        f"{total // len(weights):,} each on average\nheaviest: {', '.join(heaviest)}"
     )
-    print_text(f"heaviest: {', '.join(heaviest)}")
-    rows = []
-    for kind, found in checkup.grouped():
-        tokens = sum(finding.tokens for finding in found)
-        counts = (f"{len(found):,}", f"{tokens:,}" if tokens else "")
-        rows.append((kind.code, kind.severity, *counts, kind.title))
+    rows = [
+        (kind.code, kind.severity, len(found), sum(one.tokens for one in found) or "", kind.title)
+        for kind, found in checkup.grouped()
+    ]
     click.echo("" if rows else "nothing was found")
     if rows:
         print_table(["check", "severity", right("found"), right("tokens"), fold("what")], rows)
@@ -288,10 +267,8 @@ def _print_kinds(checkup: Checkup) -> None:
     if not checkup.findings:
         click.echo("nothing was found")
     for kind, found in checkup.grouped():
-        print_text(f"{kind.code} ({kind.severity}): {kind.title}")
-        print_text(f"why: {kind.why}", indent="  ")
-        print_text(f"do: {kind.advice}", indent="  ")
-        click.echo()
+        print_line(f"{kind.code} ({kind.severity}): {kind.title}")
+        print_line(f"why: {kind.why}\ndo: {kind.advice}\n", indent=2)
         rows = [(listed(one.tools, shown=1), one.what) for one in found[:_SHOWN]]
         print_table([fold("tool"), fold("what")], rows)
         click.echo()
@@ -318,34 +295,13 @@ def search(query: str, *, limit: int = 10, store_url: StoreUrl) -> Output:
         library = store.load()  # while it is open it also gives, and keeps, the search index
         retriever = retriever_of(store) or default_retriever()
         found = wait_for(retriever.retrieve(query, library))
-    hits, offered = found.hits[:limit], [one.name for one in found.offered]
-    record: dict[str, Any] = {
-        "query": found.query,
-        "library_version": library.version,
-        "tokens": found.tokens,
-        "offered": offered,
-        "hits": [
-            {
-                "name": one.definition.name,
-                "score": one.score,
-                "fields": dict(one.fields),
-                "reason": one.reason,
-                "summary": one.definition.description.summary,
-            }
-            for one in hits
-        ],
-        "notes": list(found.notes),
-        "unmatched": list(found.unmatched),
-        "stages": [
-            {
-                "stage": one.stage,
-                "survivors": one.survivors,
-                "tokens": one.tokens,
-                "cpu_ms": round(one.cpu_seconds * 1e3, 3),
-            }
-            for one in found.stages
-        ],
-    }
+    hits, trace = found.hits[:limit], found.trace()
+    record = {**to_record(trace), "library_version": library.version, "tokens": found.tokens}
+    record["hits"] = [
+        {"name": one.definition.name}
+        | {"score": one.score, "fields": dict(one.fields), "reason": one.reason}
+        for one in hits
+    ]
 
     def view() -> None:
         if not hits:
@@ -354,7 +310,7 @@ def search(query: str, *, limit: int = 10, store_url: StoreUrl) -> Output:
         rows = (
             (
                 rank,
-                "*" if hit.definition.name in offered else "",
+                "*" if hit.definition.name in trace.offered else "",
                 one_line(hit.definition.name),
                 f"{hit.score:.3f}",
                 hit.reason,
@@ -365,7 +321,7 @@ def search(query: str, *, limit: int = 10, store_url: StoreUrl) -> Output:
         columns = (right("#"), "", fold("tool"), right("score"), fold("why"), cut("summary"))
         print_table(columns, rows)
         say(
-            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(offered)} "
+            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(trace.offered)} "
             f"offered in full (*), about {found.tokens:,} prompt tokens; "
             f"library version {library.version}"
         )

@@ -91,21 +91,22 @@ def export(
         artifact = exporting.signed(artifact, signer)
     library = artifact.library
     record = {"format": form, "tools": len(library), "library_version": library.version}
-    record |= {} if output is None else {"file": output}
-    if is_artifact and output is None:
+    if is_artifact and output is not None:
+        digest = exporting.write_artifact(artifact, output)
+        say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
+        record |= {"file": output, "digest": digest}
+        return Output(record=record, view=lambda: click.echo(digest))
+    if is_artifact:
         text = exporting.artifact_text(artifact)
         return Output(record=json.loads(text), view=lambda: click.echo(text, nl=False))
-    if is_artifact:
-        digest = exporting.write_artifact(artifact, str(output))
-        say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
-        return Output(record=record | {"digest": digest}, view=lambda: click.echo(digest))
     rendering = formats.render(library, form)
     text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
+    record |= {"names": dict(rendering.names)}
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")
-    record |= {} if output else {"content": rendering.value}
-    record |= {"names": dict(rendering.names)}
-    return Output(record=record, view=lambda: None if output else click.echo(text, nl=False))
+        return Output(record=record | {"file": output}, view=lambda: None)
+    record |= {"content": rendering.value}
+    return Output(record=record, view=lambda: click.echo(text, nl=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

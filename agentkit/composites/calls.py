@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.composites.language import (
@@ -46,9 +45,6 @@ _NO_KEY = (
     "There is no `key=`: sort tuples whose first item is the key, "
     "`sorted((row['age'], row['name']) for row in rows)`."
 )
-_WITH_ONE_ARGUMENT = {"enumerate": "start", "max": "default", "min": "default"}
-"""Keywords that go only with a single positional argument."""
-
 _QUOTED = 60
 REFUSED = ast.Name(id="refused")
 """Stands for what was refused, where nobody looks any more."""
@@ -240,10 +236,6 @@ class CallReader(ABC):
         node.keywords = [ast.keyword(arg=one.name, value=one.value) for one in arguments]
         self._check_repeated(name, arguments)
         self._check_count(node, name, arity, len(given))
-        alone = _WITH_ONE_ARGUMENT.get(name)
-        if len(given) > 1 and alone in [one.name for one in arguments]:
-            message = f"`{name}` takes `{alone}=` with one argument only"
-            self.breaks(node, "wrong_arity", message, "Drop the keyword, or give one list.")
         return node
 
     def _method(self, node: ast.Call, function: ast.Attribute, *, is_consumed: bool) -> ast.expr:
@@ -403,9 +395,7 @@ def _consumes(function: str, place: int, argument: ast.expr, count: int) -> bool
 
 def _parameter_list(signature: Signature) -> str:
     """The parameters of a child, for a message."""
-    shown = islice(signature.properties, _LISTED)
     required = signature.required
-    names = [name if name in required else f"{name} (optional)" for name in shown]
-    if len(signature.properties) > _LISTED:
-        names.append(f"and {len(signature.properties) - _LISTED} more")
-    return ", ".join(names) or "no arguments"
+    names = [one if one in required else f"{one} (optional)" for one in signature.properties]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more or "no arguments"

@@ -250,7 +250,7 @@ def _pay(frame: Frame, node: ast.Call, arguments: JsonObject) -> None:
     meter = frame[METER]
     meter.calls -= 1
     if meter.calls < 0 or monotonic() > meter.ends_at:
-        error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
+        error = meter.over("child_calls") if meter.calls < 0 else meter.over("deadline")
         fail_on(_path(frame, node), node, error)
     for value in arguments.values():
         if type(value) not in SCALARS:

@@ -388,7 +388,7 @@ class Composite:
             if not timeout.expired():
                 raise
             where, call = meter.interrupted[0] if meter.interrupted else (self._usual.path, None)
-            what = meter.too_late()
+            what = meter.over("deadline")
             raise run_error(where, call, what.code, what.message) from error
 
     def enter(self, arguments: Mapping[str, Any], meter: Meter, caller: Activation) -> Any:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -29,7 +28,7 @@ from agentkit.errors import CompositeError, CompositeRunError, ContractViolation
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.canonical import is_finite
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import close_to, path_text, short_repr, value_text
+from agentkit.tools.error_messages import close_to, path_text, plain_text, value_text
 from agentkit.tools.patterns import why_unsafe
 from agentkit.tools.rules.checking import holds, missing_call, nearest_allowed
 from agentkit.tools.rules.records import (
@@ -127,7 +126,7 @@ class Expression:
                 self._complain(name, values)
         meter.fuel -= self._cost
         if meter.fuel < 0:
-            fail(frame, self._program, meter.out_of_fuel())
+            fail(frame, self._program, meter.over("fuel"))
         return self._evaluate(frame)
 
     def _complain(self, name: str, values: Mapping[str, Any]) -> NoReturn:
@@ -255,7 +254,7 @@ def _broken(
             return ""
     except (CompositeRunError, UsageError) as error:
         return f"cannot be evaluated: {error}"
-    assignments = ", ".join(f"{name} = {short_repr(value)}" for name, value in shown.items())
+    assignments = ", ".join(f"{name} = {plain_text(value)}" for name, value in shown.items())
     return f"does not hold for {assignments}" if assignments else "does not hold"
 
 
@@ -298,17 +297,12 @@ class RuleChecker:
         )
         parameters = definition.known_signature.parameters
         self._steps: dict[str, Steps] = {}  # of each parameter that the contract has
-        self._expressions: dict[str, Expression] = {}  # of each condition that can be read
+        conditions = (rule.expression for rule in self._rules if isinstance(rule, Condition))
+        names = tuple(definition.known_signature.properties)
+        self._expressions = dict(_read(conditions, names))
         for rule in self._rules:
-            if isinstance(rule, Condition):
-                self._read(rule.expression)
-            elif not isinstance(rule, Requires) and parts_at(parameters, rule.parameter):
+            if not isinstance(rule, Condition | Requires) and parts_at(parameters, rule.parameter):
                 self._steps[rule.parameter] = path_steps(parameters, rule.parameter)
-
-    def _read(self, expression: str) -> None:
-        names = tuple(self.definition.known_signature.properties)
-        with suppress(CompositeError):  # it refuses nothing; ``rule_problems`` tells
-            self._expressions[expression] = Expression.parse(expression, names)
 
     def refusal(
         self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None
@@ -355,8 +349,8 @@ class RuleChecker:
         return [] if steps is None else list(values_at(arguments, steps))
 
     def _unmet(self, rule: Condition, arguments: JsonObject) -> ToolFailure | None:
-        expression = self._expressions.get(rule.expression)
-        if expression is None:
+        expression = self._expressions[rule.expression]
+        if isinstance(expression, str):  # it refuses nothing; ``rule_problems`` tells
             return None
         values = {**self._defaults, **arguments}
         try:
@@ -365,7 +359,7 @@ class RuleChecker:
         except (CompositeRunError, UsageError):  # a parameter is not given, or is not a number
             return None
         assignments = " and ".join(
-            f"{name} = {_value_shown(values[name])}" for name in expression.reads
+            f"{name} = {plain_text(values[name])}" for name in expression.reads
         )
         shown = f"{rule.words.rstrip('.')}, got {assignments}"
         return self._broken(rule, shown, expression.reads[:1])
@@ -383,10 +377,6 @@ class RuleChecker:
             nearest=nearest,
             cause=rule.kind,
         )
-
-
-def _value_shown(value: Any) -> str:
-    return value_text(value).removeprefix("the number ").removeprefix("the string ")
 
 
 # --- what is wrong with a rule --------------------------------------------------------------------

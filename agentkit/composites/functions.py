@@ -82,7 +82,7 @@ def _collected(meter: Meter, items: Any) -> list[Any]:
     most = meter.limits.collection_items
     made = list(islice(_paid(meter, items), most + 1))
     if len(made) > most:
-        raise meter.too_many_items()
+        raise meter.over("collection_items")
     return made
 
 

@@ -10,7 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf
 from time import monotonic
 from types import NoneType
@@ -136,6 +136,19 @@ _WORD = (1 << _WORD_BITS) - 1
 """Integers up to here take a machine word or two; nothing about them needs counting."""
 
 
+_OVER: Mapping[RunCode, str] = {
+    "child_calls": "more than {child_calls} calls of children; at most {child_calls} are made",
+    "collection_items": (
+        "more than {collection_items} items; at most {collection_items} are collected"
+    ),
+    "deadline": "the run has lasted {deadline_seconds:g} seconds",
+    "fuel": "the run has used its {fuel} units of work",
+    "integer_bits": "an integer of {count} bits; at most {integer_bits} are computed",
+    "string_chars": "a text of {count} characters; at most {string_chars} are built",
+}
+"""What a passed limit is called."""
+
+
 class Meter:
     """The remaining budget of one run, shared with all composites it calls.
 
@@ -180,24 +193,11 @@ class Meter:
         """
         self.fuel -= units
         if self.fuel < 0:
-            raise self.out_of_fuel()
+            raise self.over("fuel")
 
-    def out_of_fuel(self) -> GuardError:
-        """The error for a run whose work is used up."""
-        return GuardError("fuel", f"the run has used its {self.limits.fuel} units of work")
-
-    def too_many_calls(self) -> GuardError:
-        """The error for one call more than the limit."""
-        most = self.limits.child_calls
-        return GuardError(
-            "child_calls", f"more than {most} calls of children; at most {most} are made"
-        )
-
-    def too_late(self) -> GuardError:
-        """The error for a passed deadline."""
-        return GuardError(
-            "deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds"
-        )
+    def over(self, code: RunCode, count: int = 0) -> GuardError:
+        """The error for a limit that is passed; ``count`` is what would have been built."""
+        return GuardError(code, _OVER[code].format(count=count, **asdict(self.limits)))
 
     def look(self, value: Any) -> None:
         """Pay for looking through a value once."""
@@ -209,16 +209,14 @@ class Meter:
 
     def make_text(self, characters: int) -> None:
         """Pay for a text before it is built."""
-        most = self.limits.string_chars
-        if characters > most:
-            what = f"a text of {characters} characters; at most {most} are built"
-            raise GuardError("string_chars", what)
+        if characters > self.limits.string_chars:
+            raise self.over("string_chars", characters)
         self.spend(characters >> 3)
 
     def copy_items(self, count: int) -> None:
         """Pay for a container of items that exist, before it is built."""
         if count > self.limits.collection_items:
-            raise self.too_many_items()
+            raise self.over("collection_items")
         self.spend(count >> 3)
 
     def make(self, kind: type, size: int) -> None:
@@ -227,13 +225,6 @@ class Meter:
             self.make_text(size)
         else:
             self.copy_items(size)
-
-    def too_many_items(self) -> GuardError:
-        """The error for a container beyond the limit."""
-        most = self.limits.collection_items
-        return GuardError(
-            "collection_items", f"more than {most} items; at most {most} are collected"
-        )
 
     def number(self, value: Any) -> Any:
         """A computed number, when it may be one."""
@@ -245,11 +236,8 @@ class Meter:
 
     def check_bits(self, bits: int) -> None:
         """Refuse integers beyond the limit."""
-        most = self.limits.integer_bits
-        if bits > most:
-            raise GuardError(
-                "integer_bits", f"an integer of {bits} bits; at most {most} are computed"
-            )
+        if bits > self.limits.integer_bits:
+            raise self.over("integer_bits", bits)
 
 
 # --- weights --------------------------------------------------------------------------------------

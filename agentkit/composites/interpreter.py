@@ -213,7 +213,7 @@ class Lowering:
             meter = frame[METER]
             meter.fuel -= cost
             if meter.fuel < 0:
-                fail(frame, place, meter.out_of_fuel())
+                fail(frame, place, meter.over("fuel"))
             for step in steps:
                 signal = step(frame)
                 if signal is not None:
@@ -413,14 +413,11 @@ def _conditional(lowering: Lowering, node: ast.IfExp) -> Evaluate:
 # --- containers, functions, texts -----------------------------------------------------------------
 
 
-def _list_literal(lowering: Lowering, node: ast.List) -> Evaluate:
+def _list_literal(lowering: Lowering, node: ast.List | ast.Tuple) -> Evaluate:
     items = lowering.operands(node.elts)
+    if isinstance(node, ast.Tuple):
+        return lambda frame: tuple([item(frame) for item in items])
     return lambda frame: [item(frame) for item in items]
-
-
-def _tuple_literal(lowering: Lowering, node: ast.Tuple) -> Evaluate:
-    items = lowering.operands(node.elts)
-    return lambda frame: tuple([item(frame) for item in items])
 
 
 def _dict_literal(lowering: Lowering, node: ast.Dict) -> Evaluate:
@@ -548,7 +545,7 @@ def _comprehension(lowering: Lowering, node: Comprehension) -> Evaluate:
         for item in items:
             meter.fuel -= cost
             if meter.fuel < 0:
-                fail(frame, node, meter.out_of_fuel())
+                fail(frame, node, meter.over("fuel"))
             bind(frame, item)
             for condition in conditions:
                 if not condition(frame):
@@ -565,7 +562,7 @@ def _comprehension(lowering: Lowering, node: Comprehension) -> Evaluate:
         fitting = turns(frame, source(frame))
         items = [element(frame) for _ in islice(fitting, most + 1)]
         if len(items) > most:
-            fail(frame, node, frame[METER].too_many_items())
+            fail(frame, node, frame[METER].over("collection_items"))
         return items
 
     def run_with_keys(frame: Frame) -> dict[Any, Any]:
@@ -575,7 +572,7 @@ def _comprehension(lowering: Lowering, node: Comprehension) -> Evaluate:
             name = keys[0](frame)
             _put(frame, node, made, name, element(frame))
             if len(made) > most:
-                fail(frame, node, frame[METER].too_many_items())
+                fail(frame, node, frame[METER].over("collection_items"))
         return made
 
     if isinstance(node, ast.GeneratorExp):
@@ -593,7 +590,7 @@ _EXPRESSIONS: Mapping[type, Callable[[Lowering, Any], Evaluate]] = {
     ast.BoolOp: _boolean,
     ast.IfExp: _conditional,
     ast.List: _list_literal,
-    ast.Tuple: _tuple_literal,
+    ast.Tuple: _list_literal,
     ast.Dict: _dict_literal,
     ast.Subscript: _index,
     ast.JoinedStr: _format,

@@ -377,15 +377,8 @@ class _Reader(ExpressionReader):
         match node:
             case ast.Assign(targets=[target], value=value):
                 return self._assign(node, target, value)
-            case ast.Assign():
-                what = "one statement assigns to several targets with `=`"
-                self.refuse(node, "unknown_construct", what, "Write one assignment a line.")
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 return self._assign(node, target, value)
-            case ast.AnnAssign():
-                what = f"`{self.quote(node)}` declares a variable without a value"
-                advice = "Give it a value, such as None, or delete the line."
-                self.refuse(node, "unknown_construct", what, advice)
             case ast.AugAssign(target=target, op=op) if type(op) in OPERATORS:
                 (name,) = self.targets(target)
                 if name not in self.bound and isinstance(target, ast.Name):
@@ -396,9 +389,6 @@ class _Reader(ExpressionReader):
                 return node
             case ast.Expr(value=value):
                 return self._bare(node, value)
-            case ast.Return(value=None):
-                what = "`return` without a value"
-                self.refuse(node, "unknown_construct", what, "Write `return None`.")
             case ast.Pass():
                 return None
             case _:
@@ -411,11 +401,7 @@ class _Reader(ExpressionReader):
         if child_of(node.value):
             return node
         if len(self.faults) == before:  # what was refused already needs no second complaint
-            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
-            advice = "Assign it to a name, or delete the line."
-            advice = "Write a comment with #." if is_text else advice
-            what = f"the value of `{self.quote(value)}` is not used"
-            self.refuse(node, "unknown_construct", what, advice)
+            self.refuse_foreign(node, f"a value that is not used, `{self.quote(value)}`, is")
         return None
 
 

@@ -219,7 +219,10 @@ INSTEAD: Mapping[str, str] = {
     ".update": f"{_NO_CHANGE}build the joined dict with a literal or a comprehension.",
     # statements and expressions, by the name of their syntax
     **dict.fromkeys(("AugAssign", "BinOp", "UnaryOp"), "Use arithmetic, `and`, `or`."),
+    "AnnAssign": "Give it a value, such as None, or delete the line.",
     "Assert": "State it as a precondition, or return a value that says so.",
+    "Assign": "Write one assignment a line.",
+    "Expr": "Assign it to a name, or delete the line; write a comment with #.",
     "For": "Use a plain `for` over a list.",
     "FunctionDef": "Write its code where it is used.",
     "Global": "Use parameters and local variables.",
@@ -228,6 +231,7 @@ INSTEAD: Mapping[str, str] = {
     "Match": "Use if and elif.",
     "NamedExpr": "Assign in a line of its own before.",
     "Raise": "Return a value that says what is wrong, such as None.",
+    "Return": "Write `return None`.",
     "Set": "Write a list, `[a, b]`; `x in [a, b]` works.",
     "Starred": "Join lists with `+`; write arguments out one by one.",
     "Try": "Test for the case before: `if d != 0:`, `row.get('key')`.",

@@ -7,6 +7,7 @@ post=...)`` L3, ``examples=`` L4. Nothing of the text is run.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from inspect import Parameter
@@ -14,7 +15,7 @@ from typing import Any
 
 from agentkit.composites.composite import program_to_json
 from agentkit.composites.parser import ParsedSource, parse, parse_expression
-from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
+from agentkit.composites.problems import CompositeLimits, Fault, placed, refusal
 from agentkit.composites.type_check import read_annotation, shown, type_check
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject
@@ -260,11 +261,7 @@ class Composer:
 
     def _raise_faults(self) -> None:
         if self._faults:
-            raise refusal(self._parsed.name, placed(self._faults, self._place))
-
-    def _place(self, node: object) -> Place:
-        """Line and column, in characters from 1, of what a fault points at."""
-        return self._parsed.place(node)
+            raise refusal(self._parsed.name, placed(self._faults, self._parsed.place))
 
 
 # --- the decorator in a text ----------------------------------------------------------------------
@@ -294,9 +291,9 @@ def _read_decorators(parsed: ParsedSource, faults: list[Fault]) -> DefinitionOpt
                 faults.append(Fault(keyword.value, "decorator", message))
     owner = "an option of @composite"
     for problem in problems_of(schema_errors(found, _OPTIONS), owner=owner, noun="option"):
-        place = places.get(str(problem.path[0]), parsed.function)
-        faults.append(Fault(place, "decorator", f"{problem.rule}, in @composite"))
-        found.pop(str(problem.path[0]), None)
+        name = re.split(r"[.\[]", problem.path)[0]
+        faults.append(Fault(places[name], "decorator", f"{problem.rule}, in @composite"))
+        found.pop(name, None)
     return DefinitionOptions(**found)
 
 

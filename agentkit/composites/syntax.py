@@ -46,21 +46,9 @@ OPERATORS: Mapping[type[ast.AST], str] = {
 }
 """The signs of the operators of the language; those on bits and matrices are not among them."""
 
-_FOREIGN_LITERALS: Mapping[type, tuple[str, str]] = {
-    bytes: ("bytes are no JSON", "Write a text, without the b in front."),
-    complex: ("a complex number is no JSON", "Use real numbers."),
-    EllipsisType: ("`...` stands for nothing that can run", "Write the code, or `pass`."),
-}
-_FOREIGN_TARGETS: Mapping[type[ast.expr], tuple[str, str]] = {
-    ast.Starred: (
-        "a star cannot take the rest",
-        "Take items by index and slice: `first = xs[0]`, `rest = xs[1:]`.",
-    ),
-    ast.Tuple: ("targets cannot be nested", "Unpack in two steps."),
-}
-_OTHER_TARGET = (
+_ONLY_NAMES = (
     "only a name can be assigned: nothing in the language changes a value",
-    "Build the list or dict in one go, with a comprehension or a literal.",
+    "Build a list or dict in one go, unpack in two steps, and take the rest by a slice.",
 )
 
 
@@ -141,7 +129,7 @@ class ExpressionReader(CallReader):
     def _target(self, item: ast.expr) -> str:
         if isinstance(item, ast.Name):
             return item.id
-        self.refuse(item, "unknown_construct", *_FOREIGN_TARGETS.get(type(item), _OTHER_TARGET))
+        self.refuse(item, "unknown_construct", *_ONLY_NAMES)
         return "refused"
 
     def _look_at_name(self, node: ast.Name, name: str) -> None:
@@ -183,7 +171,7 @@ class ExpressionReader(CallReader):
 
     def _constant(self, node: ast.Constant) -> ast.expr:
         value, limits = node.value, self.limits
-        what, advice = _FOREIGN_LITERALS.get(type(value), ("", ""))
+        what = advice = ""
         match value:
             case str() if len(value) > limits.string_chars:
                 what = f"a text of {len(value)} characters is longer than {limits.string_chars}"
@@ -198,6 +186,9 @@ class ExpressionReader(CallReader):
             case float() if not math.isfinite(value):
                 what = "a number is beyond the range of floats"
                 advice = "Use numbers up to 1.7e308."
+            case bytes() | complex() | EllipsisType():
+                what = f"`{self.quote(node)}` is no JSON"
+                advice = "Write a text, a real number, True, False or None; `pass` for `...`."
         if what:
             return self.refuse(node, "literal", what, advice)
         node.kind = None

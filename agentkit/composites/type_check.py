@@ -18,6 +18,7 @@ import re
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 from agentkit.composites.language import (
@@ -51,6 +52,7 @@ _RESULTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Expr:
     """A predicate or formula as text, in the composite language.
 
@@ -58,13 +60,9 @@ class Expr:
     that type checkers read, write ``Annotated[str, Expr("row -> bool")]``; elsewhere
     ``Expr["row -> bool"]`` says the same.
 
-    Args:
+    Attributes:
         form: The names that the expression may use, an arrow, and what it gives: ``bool``,
             ``int``, ``float``, ``str`` or ``Any``.
-
-    Attributes:
-        names: The names, in order.
-        result: The JSON type of what it gives; None for anything.
 
     Raises:
         UsageError: ``form`` has another form.
@@ -74,45 +72,36 @@ class Expr:
         {'format': 'expression', 'x-expression': {'names': ['row'], 'result': 'boolean'}}
     """
 
-    __slots__ = ("names", "result")
+    form: str
 
-    def __init__(self, form: str) -> None:
-        match = _FORM.fullmatch(form.strip())
-        names = tuple(re.split(r"\s*,\s*", match["names"])) if match else ()
-        if not match or match["result"] not in _RESULTS or not all(map(str.isidentifier, names)):
+    def __post_init__(self) -> None:
+        match = _FORM.fullmatch(self.form.strip())
+        is_known = match is not None and match["result"] in _RESULTS
+        if not is_known or not all(map(str.isidentifier, self.names)):
             raise UsageError(
-                f'Expr({form!r}) does not say what goes in and out; write Expr("row -> bool") '
+                f'Expr({self.form!r}) does not say what goes in and out; write Expr("row -> bool") '
                 f"with names, an arrow and one of {', '.join(_RESULTS)}"
             )
-        self.names: tuple[str, ...] = names
-        self.result: str | None = _RESULTS[match["result"]]
 
     def __class_getitem__(cls, form: str) -> Any:
         return Annotated[str, cls(form)]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(name.strip() for name in self.form.partition("->")[0].split(","))
+
+    @property
     def schema(self) -> JsonObject:
         """The keywords of the parameter's JSON Schema beside ``"type": "string"``."""
-        facts = {"names": list(self.names), "result": self.result}
-        return {
-            "format": "expression",
-            EXPRESSION_KEYWORD: {key: fact for key, fact in facts.items() if fact is not None},
-        }
+        result = _RESULTS[self.form.partition("->")[2].strip()]
+        facts = {"names": list(self.names), **({"result": result} if result else {})}
+        return {"format": "expression", EXPRESSION_KEYWORD: facts}
 
     def __get_pydantic_json_schema__(
         self, core_schema: Any, handler: Callable[[Any], dict[str, Any]]
     ) -> dict[str, Any]:
         return {**handler(core_schema), **self.schema}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Expr) and self.schema == other.schema
-
-    def __hash__(self) -> int:
-        return hash((self.names, self.result))
-
-    def __repr__(self) -> str:
-        names = {json: name for name, json in _RESULTS.items()}
-        return f'Expr("{", ".join(self.names)} -> {names[self.result]}")'
 
 
 # --- annotations ----------------------------------------------------------------------------------

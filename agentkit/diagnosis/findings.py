@@ -16,7 +16,6 @@ from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailu
 from agentkit.metrics.calls import remembered
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.validation import ArgumentValidator
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ def _refusal(call: ToolCall, library: Library, *, names_all: bool) -> ToolFailur
         checked = _validator(tool.definition).runnable(call.arguments)
     except DefinitionError as error:  # the schema is broken, not the call
         return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
-    if isinstance(checked, ArgumentProblem):
-        return checked.failure()
+    if isinstance(checked, ToolFailure):
+        return checked
     checker = _rules(tool.definition) if tool.definition.specification.rules else None
     return None if checker is None else checker.refusal(checked)
 

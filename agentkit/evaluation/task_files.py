@@ -471,7 +471,7 @@ def gold_call_problems(
     yield from _undeclared(call.arguments, definition)
     arguments = coerce(dict(call.arguments), definition.signature.parameters)
     for problem in validator_of(definition).check(arguments):
-        if not (problem.path and problem.path[0] in unknown):
+        if problem.path.partition(".")[0].partition("[")[0] not in unknown:
             yield problem.rule
 
 

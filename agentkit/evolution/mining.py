@@ -17,7 +17,7 @@ from itertools import islice
 
 from agentkit.composites.composite import program_from_json, program_of, program_to_json
 from agentkit.episodes import Episode
-from agentkit.errors import CompositeError
+from agentkit.errors import CompositeError, UsageError
 from agentkit.evolution.dry_run import MAX_EXAMPLES, call_key, runs_live
 from agentkit.evolution.duplicates import normal_form
 from agentkit.evolution.insertion import CheckResult
@@ -36,7 +36,6 @@ from agentkit.evolution.lifting import (
 )
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.patterns import CallOrder, Occurrence, Pattern, PatternSearch, support_of
-from agentkit.evolution.programs import mined_programs
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.trajectories import Trajectory, trajectories_of
 from agentkit.library.events import Author
@@ -402,15 +401,12 @@ async def submit_mined(
         Where each new proposal stands.
     """
     tools = {definition.name: definition for definition in manager.library.definitions}
-    seen = tuple(episodes)
-    found = mine(trajectories_of(seen).trajectories, tools, rules)
-    names = [one.name for one in found.composites]
-    programs = mined_programs(seen, tools, min_support=rules.min_support, taken=names)
+    found = mine(trajectories_of(episodes).trajectories, tools, rules)
     earlier = (record.candidate for record in manager.ledger.proposals.values())
     there = (*tools.values(), *(one for one in earlier if one is not None))
     known = {normal_form(program) for one in there if (program := program_of(one)) is not None}
     fresh = []
-    for one in (*programs, *found.composites):
+    for one in found.composites:
         form = normal_form(one.lifting.program)
         if form not in known:
             known.add(form)
@@ -425,7 +421,8 @@ async def submit_mined(
             reason=_reason(one),
             evidence=one.evidence,
         )
-        records.append(await manager.submit_async(proposal))
+        with suppress(UsageError):  # it is too large to be kept
+            records.append(await manager.submit_async(proposal))
     return tuple(records)
 
 

@@ -55,7 +55,6 @@ _TYPES: Mapping[int, str] = {
 }
 _PIECE_BYTES = 1 << 16
 _LINGER_BYTES = 16_000_000
-_LINGER_SECONDS = 1.0
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _OTHER = "(other)"
 
@@ -233,9 +232,18 @@ class Exchange:
             RequestError: The body is too large, or does not come.
             ClientLeftError: The client left before it was complete.
         """
+        body, size, more = bytearray(), 0, True
         try:
             async with asyncio.timeout(seconds):
-                return await self._body(most)
+                # A client that is still sending would not read the answer, so some more is read.
+                while more and size <= most + _LINGER_BYTES:
+                    message = await self.receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientLeftError
+                    piece = message.get("body", b"")
+                    size += len(piece)
+                    body += piece if size <= most else b""
+                    more = message.get("more_body", False)
         except TimeoutError as error:
             raise RequestError(
                 status=408,
@@ -243,43 +251,14 @@ class Exchange:
                 code="body_timeout",
                 headers=(CLOSE,),
             ) from error
-
-    async def _body(self, most: int) -> bytes:
-        announced = self.headers.get("content-length", "")
-        size = int(announced) if announced.isdecimal() else 0
-        body, more = bytearray(), True
-        while more and max(size, len(body)) <= most:
-            message = await self._received()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        if max(size, len(body)) <= most:
-            return bytes(body)
-        if more:
-            await self._let_finish()
-        raise RequestError(
-            status=413,
-            message=f"the body is larger than {most:,} bytes",
-            code="body_too_large",
-            headers=(CLOSE,),
-        )
-
-    async def _received(self) -> Message:
-        message = await self.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeftError
-        return message
-
-    async def _let_finish(self) -> None:
-        """Read on a little: a client that is still sending would not read the answer."""
-        size, more = 0, True
-        try:
-            async with asyncio.timeout(_LINGER_SECONDS):
-                while more and size < _LINGER_BYTES:
-                    message = await self._received()
-                    size += len(message.get("body", b""))
-                    more = message.get("more_body", False)
-        except TimeoutError:
-            return
+        if size > most:
+            raise RequestError(
+                status=413,
+                message=f"the body is larger than {most:,} bytes",
+                code="body_too_large",
+                headers=(CLOSE,),
+            )
+        return bytes(body)
 
 
 @dataclass(eq=False)

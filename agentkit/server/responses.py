@@ -1,7 +1,7 @@
 """``POST /v1/responses``: the same agent in the dialect of OpenAI's Responses API.
 
 A request is translated into a chat completion request, so that both are held to the same rules; an
-answer is written as items: reasoning, a message, and calls that are left to the client.
+answer is written as items: a message, and calls that are left to the client.
 """
 
 from __future__ import annotations
@@ -163,35 +163,34 @@ class ResponseWriter:
     model: str
     asked: Asked
     created: int = field(default_factory=lambda: int(time.time()))
-    _items: list[dict[str, Any]] = field(default_factory=list)
     _number: int = 2  # after the two events of the opening
-    _open: str = ""
-    _pieces: list[str] = field(default_factory=list)  # of the text of the item that is open
+    _pieces: list[str] = field(default_factory=list)
 
     def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
         """The answer as one JSON object."""
-        if text or not calls:
-            self._items.append(self._message(text, "completed"))
-        self._items.extend(map(self._call, calls))
-        return json.dumps(self._ended(result)).encode()
+        items = [self._message(text)] if text or not calls else []
+        return json.dumps(self._ended(result, [*items, *map(self._call, calls)])).encode()
 
     def opening(self) -> bytes:
         """The first events of a stream; asked for when there is something to say already."""
-        response = {"response": {**self._response("in_progress"), "output": []}}
+        response = {"response": self._response("in_progress", [])}
         return _event("response.created", 0, response) + _event("response.in_progress", 1, response)
 
     def piece(self, text: str) -> bytes:
         """Events with text."""
-        begun = b"" if self._open == "message" else self._begin("message")
-        text = text.lstrip("\n") if begun else text
+        begun = b""
+        if not self._pieces:
+            item = self._message("") | {"status": "in_progress"}
+            part, added = item["content"][0], {"output_index": 0, "item": {**item, "content": []}}
+            begun = self._event("response.output_item.added", added)
+            begun += self._event("response.content_part.added", {**self._place, "part": part})
         self._pieces.append(text)
-        return begun + self._delta("response.output_text.delta", text, {"logprobs": []})
+        delta = {**self._place, "delta": text, "logprobs": []}
+        return begun + self._event("response.output_text.delta", delta)
 
     def thought(self, text: str) -> bytes:
-        """Events with reasoning."""
-        begun = b"" if self._open == "reasoning" else self._begin("reasoning")
-        self._pieces.append(text)
-        return begun + self._delta("response.reasoning_text.delta", text)
+        """Nothing: reasoning is no part of the answer."""
+        return b""
 
     def progress(self, tool: str, text: str) -> bytes:
         """An event of our own that says how far a tool is."""
@@ -199,10 +198,17 @@ class ResponseWriter:
 
     def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
         """The last events of a stream."""
-        events = [self._close()]
+        events, items = [], self._said()
+        for item in items:
+            part = item["content"][0]
+            text = {**self._place, "text": part["text"], "logprobs": []}
+            events.append(self._event("response.output_text.done", text))
+            events.append(self._event("response.content_part.done", {**self._place, "part": part}))
+            done = {"output_index": 0, "item": item}
+            events.append(self._event("response.output_item.done", done))
         for call in map(self._call, calls):
-            self._items.append(call)
-            place = {"output_index": len(self._items) - 1}
+            place = {"output_index": len(items)}
+            items.append(call)
             empty = {**call, "arguments": "", "status": "in_progress"}
             events.append(self._event("response.output_item.added", {**place, "item": empty}))
             arguments = {"item_id": call["id"], **place}
@@ -211,74 +217,32 @@ class ResponseWriter:
             events.append(self._event("response.function_call_arguments.delta", delta))
             events.append(self._event("response.function_call_arguments.done", whole))
             events.append(self._event("response.output_item.done", {**place, "item": call}))
-        ended = self._ended(result)
+        ended = self._ended(result, items)
         events.append(self._event(f"response.{ended['status']}", {"response": ended}))
         return b"".join(events)
 
     def failing(self, error: RequestError) -> bytes:
         """The last event of a stream that broke."""
-        self._join_text()
-        failed = self._response("failed")
+        failed = self._response("failed", self._said())
         failed["error"] = {"code": error.code, "message": error.message}
         return self._event("response.failed", {"response": failed})
 
-    def _begin(self, kind: str) -> bytes:
-        """Close the item that is open, and open one of this kind."""
-        closed = self._close()
-        item = self._message("", "in_progress") if kind == "message" else self._reasoning()
-        self._items.append(item)
-        self._open, self._pieces = kind, []
-        place = {"output_index": len(self._items) - 1}
-        part = {**place, "item_id": item["id"], "content_index": 0, "part": item["content"][0]}
-        return (
-            closed
-            + self._event("response.output_item.added", {**place, "item": {**item, "content": []}})
-            + self._event("response.content_part.added", part)
-        )
+    def _said(self) -> list[dict[str, Any]]:
+        """The message that was streamed, if there was one."""
+        return [self._message("".join(self._pieces))] if self._pieces else []
 
-    def _close(self) -> bytes:
-        if not self._open:
-            return b""
-        self._join_text()
-        item = self._items[-1]
-        item["status"] = "completed"
-        part = item["content"][0]
-        place = {"output_index": len(self._items) - 1}
-        content = {**place, "item_id": item["id"], "content_index": 0}
-        kind = "output_text" if self._open == "message" else "reasoning_text"
-        further: dict[str, Any] = {"logprobs": []} if self._open == "message" else {}
-        self._open = ""
-        return (
-            self._event(f"response.{kind}.done", {**content, "text": part["text"], **further})
-            + self._event("response.content_part.done", {**content, "part": part})
-            + self._event("response.output_item.done", {**place, "item": item})
-        )
-
-    def _join_text(self) -> None:
-        """Put the text that was sent into its item."""
-        if self._open:
-            self._items[-1]["content"][0]["text"] = "".join(self._pieces)
-
-    def _delta(self, kind: str, text: str, further: Mapping[str, Any] | None = None) -> bytes:
-        place = {"item_id": self._items[-1]["id"], "output_index": len(self._items) - 1}
-        return self._event(kind, {**place, "content_index": 0, "delta": text, **(further or {})})
+    @property
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": f"msg_{self.episode_id}", "output_index": 0, "content_index": 0}
 
     def _event(self, kind: str, fields: Mapping[str, Any]) -> bytes:
         self._number += 1
         return _event(kind, self._number - 1, fields)
 
-    def _id(self, prefix: str) -> str:
-        return f"{prefix}_{self.episode_id}_{len(self._items)}"
-
-    def _message(self, text: str, status: str) -> dict[str, Any]:
+    def _message(self, text: str) -> dict[str, Any]:
         part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-        message = {"id": self._id("msg"), "type": "message", "role": "assistant"}
-        return {**message, "status": status, "content": [part]}
-
-    def _reasoning(self) -> dict[str, Any]:
-        part = {"type": "reasoning_text", "text": ""}
-        reasoning = {"id": self._id("rs"), "type": "reasoning", "summary": []}
-        return {**reasoning, "status": "in_progress", "content": [part]}
+        message = {"id": f"msg_{self.episode_id}", "type": "message", "role": "assistant"}
+        return {**message, "status": "completed", "content": [part]}
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         return {
@@ -290,15 +254,15 @@ class ResponseWriter:
             "status": "completed",
         }
 
-    def _ended(self, result: RunResult) -> dict[str, Any]:
+    def _ended(self, result: RunResult, items: list[dict[str, Any]]) -> dict[str, Any]:
         why = _INCOMPLETE.get(finish_reason(result))
-        ended = self._response("incomplete" if why else "completed")
+        ended = self._response("incomplete" if why else "completed", items)
         ended["incomplete_details"] = {"reason": why} if why else None
         ended["usage"] = _usage(result.usage)
         ended["agentkit"] = extension(result, self.asked.not_honoured)
         return ended
 
-    def _response(self, status: str) -> dict[str, Any]:
+    def _response(self, status: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         follows = self.asked.follows
         labels = {
             name.removeprefix("client."): text
@@ -311,7 +275,7 @@ class ResponseWriter:
             "created_at": self.created,
             "status": status,
             "model": self.model,
-            "output": [*self._items],
+            "output": items,
             "error": None,
             "incomplete_details": None,
             "instructions": None,

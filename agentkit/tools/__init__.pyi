@@ -11,7 +11,6 @@ from .definition import (
     ToolDefinition as ToolDefinition,
 )
 from .error_messages import (
-    ArgumentProblem as ArgumentProblem,
     close_to as close_to,
     problems_of as problems_of,
 )
@@ -38,8 +37,6 @@ from .schema_validator import (
     schema_errors as schema_errors,
 )
 from .sources.dialects import (
-    NormalisedSchema as NormalisedSchema,
-    SchemaChange as SchemaChange,
     normalise_parameters as normalise_parameters,
     normalise_schema as normalise_schema,
 )

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from reprlib import Repr
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.schema_validator import SchemaError
+
+Path: TypeAlias = tuple[str | int, ...]
+Names: TypeAlias = tuple[str, ...]
 
 _SHOWN_CHARACTERS = 60
 _MAX_LISTED = 12
@@ -29,46 +31,13 @@ _TYPE_WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ArgumentProblem:
-    """One rule that arguments break, in words that a small model understands.
-
-    Attributes:
-        path: Keys and indexes down to the value; for a missing or unknown argument, down to where
-            it is missing or stands.
-        rule: One plain sentence, such as ``missing required argument `city```.
-        keyword: The JSON Schema keyword that states the rule.
-        schema_excerpt: The part of the schema to read, if one part says it all.
-        nearest: Names or values that are allowed and look like what was given, best first.
-    """
-
-    path: tuple[str | int, ...]
-    rule: str
-    keyword: str
-    schema_excerpt: JsonObject | None = None
-    nearest: tuple[str, ...] = ()
-
-    @property
-    def path_text(self) -> str:
-        """The path as text: ``address.city``, ``items[0].sku``; empty for the whole call."""
-        return path_text(self.path)
-
-    def failure(self) -> ToolFailure:
-        """The problem as the failure of the call whose arguments these are."""
-        return ToolFailure(
-            kind="invalid_arguments",
-            rule=self.rule,
-            path=self.path_text,
-            schema_excerpt=self.schema_excerpt,
-            nearest=self.nearest,
-            cause=self.keyword,
-        )
-
-
 def problems_of(
     errors: Iterable[SchemaError], *, owner: str, noun: str = "argument", whole: str = "arguments"
-) -> list[ArgumentProblem]:
-    """The problems that errors amount to, each once, the most useful first.
+) -> list[ToolFailure]:
+    """What a call fails for whose arguments have errors, each once, the most useful first.
+
+    The ``cause`` of each is the keyword of JSON Schema that states the rule; ``path`` leads to
+    where a missing name is missing, or an unknown one stands.
 
     Args:
         errors: What a value breaks.
@@ -76,7 +45,7 @@ def problems_of(
         noun: What such a name is called.
         whole: What the value is called.
     """
-    found: dict[tuple[object, str], ArgumentProblem] = {}
+    found: dict[tuple[str, str], ToolFailure] = {}
     compared = iter(range(_MOST_GUESSES))
     for error in errors:
         for problem in _problems(_most_relevant(error), owner, noun, whole, compared):
@@ -84,9 +53,31 @@ def problems_of(
     return sorted(found.values(), key=_usefulness)
 
 
+def problem(
+    path: Path, rule: str, cause: str, excerpt: JsonObject | None = None, nearest: Names = ()
+) -> ToolFailure:
+    """One rule that arguments break, in words that a small model understands.
+
+    Args:
+        path: Keys and indexes down to the value.
+        rule: One plain sentence, such as ``missing required argument `city```.
+        cause: The keyword of JSON Schema that states the rule.
+        excerpt: The part of the schema to read, if one part says it all.
+        nearest: Names or values that are allowed and look like what was given, best first.
+    """
+    return ToolFailure(
+        kind="invalid_arguments",
+        rule=rule,
+        path=path_text(path),
+        schema_excerpt=excerpt,
+        nearest=nearest,
+        cause=cause,
+    )
+
+
 def _problems(
     error: SchemaError, owner: str, noun: str, whole: str, compared: Iterator[int]
-) -> Iterator[ArgumentProblem]:
+) -> Iterator[ToolFailure]:
     if error.keyword == "additionalProperties" and error.names:
         yield from _unknown(error, owner, compared)
     elif error.keyword == "required":
@@ -95,11 +86,11 @@ def _problems(
         yield _worded(error, whole, compared)
 
 
-def _usefulness(problem: ArgumentProblem) -> int:
+def _usefulness(problem: ToolFailure) -> int:
     """Unknown names that look like a known one explain what is missing, so they come first."""
-    if problem.keyword == "additionalProperties" and problem.nearest:
+    if problem.cause == "additionalProperties" and problem.nearest:
         return 0
-    return 1 if problem.keyword == "required" else 2
+    return 1 if problem.cause == "required" else 2
 
 
 # --- which error of several alternatives says what to change --------------------------------------
@@ -152,7 +143,7 @@ def _wrong_choice(branches: list[Sequence[SchemaError]]) -> SchemaError | None:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _unknown(error: SchemaError, owner: str, compared: Iterator[int]) -> Iterator[ArgumentProblem]:
+def _unknown(error: SchemaError, owner: str, compared: Iterator[int]) -> Iterator[ToolFailure]:
     known: JsonObject = error.schema.get("properties", {})
     free = [name for name in known if name not in error.value]
     missing = [name for name in error.schema.get("required", ()) if name in free]
@@ -163,13 +154,9 @@ def _unknown(error: SchemaError, owner: str, compared: Iterator[int]) -> Iterato
         if next(compared, None) is not None:
             nearest = close_to(name, free) or pair or close_to(name, known)
         path = (*error.path, name)
-        yield ArgumentProblem(
-            path=path,
-            rule=f"`{path_text(path)}` is not {owner}; {_instead(nearest, free or [*known])}",
-            keyword=error.keyword,
-            schema_excerpt=known[nearest[0]] if nearest else None,
-            nearest=nearest,
-        )
+        rule = f"`{path_text(path)}` is not {owner}; {_instead(nearest, free or [*known])}"
+        excerpt = known[nearest[0]] if nearest else None
+        yield problem(path, rule, error.keyword, excerpt, nearest)
 
 
 def _instead(nearest: Sequence[str], names: Sequence[str]) -> str:
@@ -181,32 +168,24 @@ def _instead(nearest: Sequence[str], names: Sequence[str]) -> str:
     return f"leave it out, or use {shown}{' and more' if len(names) > _MAX_LISTED else ''}"
 
 
-def _missing(error: SchemaError, noun: str) -> Iterator[ArgumentProblem]:
+def _missing(error: SchemaError, noun: str) -> Iterator[ToolFailure]:
     for name in error.names[:_MOST_NAMES]:
         path = (*error.path, name)
         part = error.schema.get("properties", {}).get(name)
-        yield ArgumentProblem(
-            path=path,
-            rule=f"missing required {noun} `{path_text(path)}`",
-            keyword="required",
-            schema_excerpt=part if isinstance(part, Mapping) else None,
-        )
+        rule = f"missing required {noun} `{path_text(path)}`"
+        yield problem(path, rule, "required", part if isinstance(part, Mapping) else None)
 
 
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def _worded(error: SchemaError, whole: str, compared: Iterator[int]) -> ArgumentProblem:
+def _worded(error: SchemaError, whole: str, compared: Iterator[int]) -> ToolFailure:
     keyword, limit, value = error.keyword, error.limit, error.value
     members = [member for member in limit if isinstance(member, str)] if keyword == "enum" else []
     is_compared = members and isinstance(value, str) and next(compared, None) is not None
-    return ArgumentProblem(
-        path=error.path,
-        rule=f"{f'`{path_text(error.path)}`' if error.path else f'the {whole}'} {_sentence(error)}",
-        keyword=keyword,
-        schema_excerpt=_excerpt(error.schema),
-        nearest=close_to(value, members) if is_compared else (),
-    )
+    rule = f"{f'`{path_text(error.path)}`' if error.path else f'the {whole}'} {_sentence(error)}"
+    nearest = close_to(value, members) if is_compared else ()
+    return problem(error.path, rule, keyword, _excerpt(error.schema), nearest)
 
 
 def _excerpt(schema: Any) -> JsonObject | None:
@@ -267,10 +246,7 @@ def _listed(limit: Any) -> list[Any]:
 
 
 def _members(limit: Any) -> str:
-    members = [
-        repr(member) if isinstance(member, str) else value_text(member).removeprefix("the number ")
-        for member in _listed(limit)
-    ]
+    members = [plain_text(member) for member in _listed(limit)]
     more = f" and {len(members) - _MAX_LISTED} more" if len(members) > _MAX_LISTED else ""
     return f"{', '.join(members[:_MAX_LISTED])}{more}"
 
@@ -339,7 +315,7 @@ _LONGEST_STEP = 200
 """Characters of one key in a path; keys come from the caller."""
 
 
-def path_text(path: tuple[str | int, ...]) -> str:
+def path_text(path: Path) -> str:
     """A path as text.
 
     Example:
@@ -362,37 +338,28 @@ def value_text(value: Any) -> str:
         >>> value_text("3"), value_text(3), value_text(None), value_text([1, 2])
         ("the string '3'", 'the number 3', 'null', 'the list [1, 2]')
     """
-    if isinstance(value, str):
-        return f"the string {_shortened(value)!r}"
     if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    if isinstance(value, int | float):
-        try:
-            return f"the number {_shortened(str(value))}"
-        except ValueError:  # an integer with more digits than Python prints
-            return "the number with very many digits"
+        return plain_text(value)
+    kinds = ((str, "string"), (int | float, "number"), (list | tuple, "list"), (object, "object"))
+    kind = next(word for types, word in kinds if isinstance(value, types))
+    return f"the {kind} {plain_text(value)}"
+
+
+def plain_text(value: Any) -> str:
+    """A value by itself, as JSON or, a text, in quotes; shortened."""
+    if isinstance(value, str):
+        return repr(_shortened(value))
     try:
-        written = json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
-        written = "…"
-    return f"the {'list' if isinstance(value, list | tuple) else 'object'} {_shortened(written)}"
+        return _shortened(json.dumps(value, ensure_ascii=False, default=str))
+    except (
+        ValueError,
+        RecursionError,
+    ):  # such as an integer of too many digits
+        return "… (too large to show)"
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-
-
-_SHORT = Repr()
-_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 3, 60, 60
-
-
-def short_repr(value: Any) -> str:
-    """A value as Python writes it, shortened."""
-    try:
-        text = _SHORT.repr(value)
-    except ValueError:  # an integer with more digits than Python prints
-        return "a value with very many digits"
-    return text if len(text) <= 2 * _SHOWN_CHARACTERS else f"{text[: 2 * _SHOWN_CHARACTERS]}…"
 
 
 def plural(number: int, noun: str) -> str:

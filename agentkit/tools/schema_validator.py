@@ -430,8 +430,9 @@ def _joined(walk: _Walk, several: Iterable[Errors]) -> Errors:
 def _properties(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     walk.spend(len(rule) // _NAMES_A_STEP)
     found: list[SchemaError] = []
-    for name, part in rule.items():  # in nearly every schema, so without a generator
-        if name in value and (more := walk.below(value[name], part, at, name)):
+    for name in value if walk.is_brief else rule:  # in nearly every schema, so without a generator
+        known = name in value and name in rule
+        if known and (more := walk.below(value[name], rule[name], at, name)):
             found.extend(more)
             if walk.is_brief:
                 break

@@ -20,18 +20,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.errors import DefinitionError
-from agentkit.messages import JsonObject, is_finite
+from agentkit.messages import JsonObject, ToolFailure, is_finite
 from agentkit.tools import sources  # a door: it loads when a schema is read
 from agentkit.tools.canonical import same_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem, problems_of, value_text
+from agentkit.tools.error_messages import problem, problems_of, value_text
+from agentkit.tools.patterns import why_unusable
 from agentkit.tools.schema import (
-    MAX_DEPTH,
     attach_descriptions,
-    check_bounds,
     for_same_value,
     references,
     resolve_local,
+    schemas_in,
 )
 from agentkit.tools.schema_validator import (
     SchemaError,
@@ -42,9 +42,7 @@ from agentkit.tools.schema_validator import (
 )
 
 
-def validate_arguments(
-    definition: ToolDefinition, arguments: object
-) -> tuple[ArgumentProblem, ...]:
+def validate_arguments(definition: ToolDefinition, arguments: object) -> tuple[ToolFailure, ...]:
     """The problems of arguments; empty when they are valid.
 
     For many calls of one tool keep an ``ArgumentValidator``.
@@ -92,20 +90,19 @@ class ArgumentValidator:
         if self._prepared:
             return
         schema = self._definition.signature.parameters
-        try:
-            check_bounds(schema, max_depth=MAX_DEPTH)
-            changes = sources.normalise_parameters(schema).changes
-        except DefinitionError as error:
-            raise self._broken(str(error)) from error
-        for change in changes:
-            if change.is_fault or change.rule.startswith(sources.PATTERN_DROPPED):
-                raise self._broken(f"at {change.pointer[1:]}: {change.rule}")
+        if fault := sources.schema_fault(schema) or sources.reference_fault(schema):
+            raise self._broken(fault)
+        for part in schemas_in(schema):
+            patterns = [part["pattern"]] if "pattern" in part else []
+            for pattern in [*patterns, *part.get("patternProperties", ())]:
+                if why := why_unusable(pattern):
+                    raise self._broken(f"its pattern {pattern[:80]!r} {why}")
         for reference in references(schema):
             if reference.startswith("#/") and resolve_local(schema, reference) is None:
                 raise self._broken(f"the reference {reference!r} points nowhere")
         self._prepared = True
 
-    def check(self, arguments: object) -> tuple[ArgumentProblem, ...]:
+    def check(self, arguments: object) -> tuple[ToolFailure, ...]:
         """The problems of arguments, the most useful first; empty when they are valid.
 
         Args:
@@ -117,7 +114,7 @@ class ArgumentValidator:
         self.prepare()
         if not isinstance(arguments, Mapping):
             rule = f"the arguments must be an object, got {value_text(arguments)}"
-            return (ArgumentProblem(path=(), rule=rule, keyword="type"),)
+            return (problem((), rule, "type"),)
         try:
             if fits(values := dict(arguments), self._definition.signature.parameters):
                 return ()
@@ -126,7 +123,7 @@ class ArgumentValidator:
         except (UncheckableError, RecursionError) as error:
             why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
         rule = f"the arguments cannot be checked: {why}"
-        return (ArgumentProblem(path=(), rule=rule, keyword=""),)
+        return (problem((), rule, ""),)
 
     def is_plainly_valid(self, arguments: JsonObject) -> bool:
         """Whether arguments can be run as they are, when that is quick to say.
@@ -147,7 +144,7 @@ class ArgumentValidator:
             or fits(arguments, definition.parameters_schema) is True
         )
 
-    def runnable(self, arguments: JsonObject) -> JsonObject | ArgumentProblem:
+    def runnable(self, arguments: JsonObject) -> JsonObject | ToolFailure:
         """Arguments as they can be run, clear slips corrected; else the first rule that they break.
 
         ``"3"`` for an integer is clear enough: correcting it saves a round trip to the model. So is

@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeAlias
 from agentkit import ModelRetry, Tool, ToolDefinition
 from agentkit.episodes import Episode
 from agentkit.evaluation import Benchmark, Task
+from agentkit.messages import ToolFailure
 from agentkit.tools.definition import Description, Origin
-from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.rules import Between, Form, OneOf
 from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
@@ -124,14 +124,12 @@ class Case:
         a word, and says the whole list where one is missed, however long.
         """
         runnable = self._validator.runnable(arguments)
-        if not isinstance(runnable, ArgumentProblem):
+        if not isinstance(runnable, ToolFailure):
             given = [one for one in self.demands if one.parameter in runnable]
             broken = [one for one in given if not holds(one, runnable[one.parameter])]
             return _said(broken[0], arguments) if broken else None
-        missed = [one for one in self.demands if one.parameter == runnable.path_text]
-        return (
-            _said(missed[0], arguments) if runnable.keyword == "enum" and missed else runnable.rule
-        )
+        missed = [one for one in self.demands if one.parameter == runnable.path]
+        return _said(missed[0], arguments) if runnable.cause == "enum" and missed else runnable.rule
 
     def is_valid(self, episode: Episode) -> bool:
         """Whether the tool takes every call of an episode."""

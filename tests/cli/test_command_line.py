@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
 
 import click
 import pytest
-from click.testing import CliRunner
 
 import agentkit
 from agentkit.cli.main import COMMANDS, main
-from agentkit.cli.options import FromZero, StoreUrl, argument, command, option
 from agentkit.library.opening import open_store
 
 MOST_WORDS = 20
@@ -31,14 +24,6 @@ MOST_LEAVES = 32
 
 PLUGIN_WORDS = {"bench"}
 """Commands that plugins of ours bring."""
-
-ONE_MEANING = frozenset([
-    "--answers", "--concurrency", "--exit-code", "--format", "--json", "--judge",
-    "--key-file", "--limit", "--max-steps", "--max-tokens", "--on-conflict", "--output", "-o",
-    "--own", "--pin", "--refine", "--run", "--seed", "--session", "--shadow", "--store", "--tool",
-    "--tool-choice", "--tools", "--yes",
-])  # fmt: skip
-"""Options whose help differs from command to command, and the one meaning that is behind it."""
 
 
 def leaves(command: click.Command = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -73,23 +58,6 @@ def test_every_command_speaks_json(path):
     assert any("--json" in option.opts for option in options(CORE[path]))
 
 
-def test_an_option_has_one_meaning():
-    """An option of one name is told in the same words everywhere, or is listed with what it means.
-
-    It is a flag in all commands or in none, and takes one kind of value.
-    """
-    words: dict[str, set[str]] = defaultdict(set)
-    flags: dict[str, set[bool]] = defaultdict(set)
-    for leaf in CORE.values():
-        for one in options(leaf):
-            for name in one.opts:
-                words[name].add(" ".join((one.help or "").split()))
-                flags[name].add(bool(one.is_flag))
-    assert {name for name, texts in words.items() if len(texts) > 1} <= ONE_MEANING
-    assert {name for name, kinds in flags.items() if len(kinds) > 1} == set()
-    assert set(words) >= ONE_MEANING
-
-
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
@@ -112,18 +80,11 @@ def test_an_unknown_word_is_answered_with_the_nearest(invoke, arguments, hint):
     [
         ["tools", "list", "--store", "sqlite:///absent.db"],
         ["tools", "show", "absent"],
-        ["tools", "list", "--at", "9"],
-        ["tools", "list", "--store", "nonsense"],
-        ["tools", "no-such-command"],
-        ["episodes", "list", "--verdict", "maybe"],
         ["tools", "add", "absent.py"],
         ["check", "absent"],
         ["import", "absent.json"],
-        ["export", "absent"],
         ["store", "copy", "absent.db", "copy.db"],
         ["episodes", "show", "absent"],
-        ["log", "--tool", "absent"],
-        ["rollback", "absent"],
         ["models", "install", "absent"],
         ["run", "Hi", "--model", "nobody:x"],
         ["eval", "absent.jsonl"],
@@ -186,119 +147,6 @@ def test_every_command_is_on_the_help_page(invoke):
         assert invoke(name, "--help").exit_code == 0
 
 
-WIDTH = 80
-
-
-def groups(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The names that lead to each group of commands, the outermost first."""
-    yield path
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from groups(command, (*path, name))
-
-
-@pytest.mark.parametrize("path", list(groups(main)), ids=lambda path: " ".join(path) or "agentkit")
-def test_no_summary_in_a_list_of_commands_is_cut_off(path) -> None:
-    """A reader sees in one line what each command is for, to its end."""
-    page = CliRunner().invoke(main, [*path, "--help"], terminal_width=WIDTH).output
-    listed = page.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()
-    assert listed
-    assert [line for line in listed if line.endswith("...") or len(line) > WIDTH] == []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Colours:
-    """Which colours.
-
-    Attributes:
-        paint: What to paint with.
-        shade (NAME): A shade, told over more lines
-            than one
-    """
-
-    paint: Literal["red", "blue"] = "red"
-    shade: tuple[str, ...] = ()
-
-
-@command(more="Behind the examples.")
-def draw(  # noqa: D417 - what is shared is told elsewhere
-    what: str,
-    more: Annotated[tuple[str, ...], argument("[MORE]...")] = (),
-    *,
-    colours: Colours,
-    times: int = 1,
-    limit: FromZero | None = None,
-    big: bool = False,
-    speed: float | None = None,
-    name: Annotated[str, option("-n", "--name")] = "",
-    store_url: StoreUrl,
-) -> None:
-    """Draw WHAT.
-
-    Args:
-        times: How often.
-        limit (MOST): The most.
-        big: Whether it is big.
-        speed: How fast.
-        name (NAME): A name.
-
-    Examples:
-      draw a house
-    """
-    print(what, more, colours, times, limit, big, speed, name, store_url)
-
-
-def say(*arguments: str) -> str:
-    """What the command prints."""
-    result = CliRunner().invoke(draw, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result.stdout.strip()
-
-
-def test_defaults_and_values_reach_the_function():
-    """Each parameter gets its default or what was typed, and a dataclass is made of its fields."""
-    store = "sqlite:///.agentkit/library.db"
-    assert say("a") == f"a () {Colours()} 1 None False None  {store}"
-    typed = ("a", "b", "c", "--paint", "blue", "--shade", "x", "--shade", "y", "--times", "2")
-    typed += ("--limit", "0", "--big", "--speed", "0.5", "-n", "me", "--store", "s.db")
-    colours = Colours(paint="blue", shade=("x", "y"))
-    assert say(*typed) == f"a ('b', 'c') {colours} 2 0 True 0.5 me s.db"
-
-
-@pytest.mark.parametrize(
-    "typed",
-    [
-        (),
-        ("a", "--times", "0"),
-        ("a", "--limit", "-1"),
-        ("a", "--speed", "0"),
-        ("a", "--paint", "x"),
-    ],
-)
-def test_what_a_type_does_not_allow_is_refused(typed):
-    """Counts begin at 1 where nothing else is said, seconds above 0, choices are closed."""
-    assert CliRunner().invoke(draw, list(typed)).exit_code == 2
-
-
-def test_help_is_the_docstring():
-    """Sections of parameters are their help; shared options are told in one place."""
-    page = CliRunner().invoke(draw, ["--help"], terminal_width=100).output
-    assert "Usage: draw [OPTIONS] WHAT [MORE]..." in page
-    assert "Args:" not in page
-    for line in (
-        "--paint [red|blue]  What to paint with.  [default: red]",
-        "A shade, told over more lines than one; may be given several times.",
-        "--limit MOST        The most.  [x>=0]",
-        "--times N           How often.  [default: 1; x>=1]",
-        "-n, --name NAME     A name.",
-        "The store of definitions and episodes",
-    ):
-        assert line in page
-    assert page.rstrip().endswith("Behind the examples.")
-
-
 PROGRAM = [sys.executable, "-c", "from agentkit.cli.main import main; main(prog_name='agentkit')"]
 
 PLUGIN = """
@@ -351,31 +199,6 @@ def test_ctrl_c_keeps_the_episode(environment, store_url, tmp_path):
     kept = list(store.select())
     store.close()
     assert [episode.stop_reason for episode in kept] == ["cancelled"]
-
-
-def test_a_reader_that_goes_away_is_no_error(environment, tmp_path):
-    """`agentkit ... | head -1` prints no trace."""
-    catalogue = ",".join(f'{{"name": "tool_{n}", "description": "x"}}' for n in range(3000))
-    (tmp_path / "many.json").write_text(f"[{catalogue}]")
-    subprocess.run(
-        [*PROGRAM, "tools", "import", str(tmp_path / "many.json")],
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
-    listing = subprocess.Popen(
-        [*PROGRAM, "tools", "list", "--json"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert listing.stdout.readline() == "[\n"
-    listing.stdout.close()
-    err = listing.stderr.read()
-    listing.stderr.close()
-    listing.wait(timeout=60)
-    assert err == ""
 
 
 def test_an_unexpected_error_is_one_line(invoke, script, tmp_path):
@@ -437,7 +260,6 @@ def test_a_plugin_brings_a_command(invoke, install):
     ("entry", "said"),
     [
         ("shout = torn_words:shout", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
-        ("shout = brought_words:absent", "AttributeError"),
     ],
 )
 def test_a_broken_plugin_is_one_line(invoke, install, entry, said):
@@ -457,85 +279,3 @@ def test_the_pip_line_of_an_absent_plugin_is_told(invoke, monkeypatch):
     result = invoke("bench", "retrieval")
     assert result.exit_code == 2
     assert "Run: pip install agentkit-bench" in result.stderr
-
-
-class Terminal:
-    """A program on a pseudo-terminal: type into it, wait for what it shows."""
-
-    def __init__(self, arguments, environment, folder):
-        self._screen, program_side = pty.openpty()
-        self.process = subprocess.Popen(
-            [*PROGRAM, *arguments],
-            stdin=program_side,
-            stdout=program_side,
-            stderr=program_side,
-            env=environment,
-            cwd=folder,
-            start_new_session=True,
-        )
-        os.close(program_side)
-        self.shown = ""
-
-    def wait_for(self, text, seconds=60):
-        """Read until ``text`` is on the screen."""
-        deadline = time.monotonic() + seconds
-        while text not in self.shown and time.monotonic() < deadline:
-            if not self._read():
-                break
-        assert text in self.shown, self.shown
-
-    def type(self, line):
-        """Type a line; what was shown before is forgotten."""
-        self.shown = ""
-        os.write(self._screen, f"{line}\n".encode())
-
-    def end(self):
-        """Wait until the program ends; gives its status."""
-        while self._read():
-            pass
-        os.close(self._screen)
-        return self.process.wait(timeout=60)
-
-    def _read(self):
-        ready, _, _ = select.select([self._screen], [], [], 1)
-        if not ready:
-            return self.process.poll() is None
-        try:
-            piece = os.read(self._screen, 65536)
-        except OSError:  # Linux says so when the program has closed its side
-            return False
-        self.shown += piece.decode()
-        return bool(piece)
-
-
-@pytest.fixture
-def terminal(tmp_path, store_url, script, tools_file):
-    """Starts a program on a terminal of its own."""
-    started = []
-
-    def start(*arguments):
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(tmp_path / "plugins"),
-            "AGENTKIT_STORE": store_url,
-            "TERM": "xterm",
-        }
-        started.append(Terminal(arguments, environment, tmp_path))
-        return started[-1]
-
-    yield start
-    for one in started:
-        if one.process.poll() is None:
-            one.process.kill()
-
-
-@pytest.mark.parametrize(("typed", "told"), [("y", "gives x is gone"), ("n", "denied: The user")])
-def test_a_person_approves_or_refuses(terminal, script, typed, told):
-    """A destructive tool runs after yes and does not after no."""
-    script(["wipe", {"path": "x"}], "Well.")
-    run = terminal("run", "wipe x", "--tools", "desk.py", "--model", "script:a")
-    run.wait_for('Run wipe(path="x")? [y/N]')
-    run.type(typed)
-    run.wait_for(told)
-    run.wait_for("Well.")
-    assert run.end() == 0

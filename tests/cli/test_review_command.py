@@ -97,38 +97,6 @@ def test_a_person_takes_a_proposal_through(invoke, as_json, proposal_id, store_u
     store.close()
 
 
-def refusals(store, version, wrong, right):
-    """Conversations with one library version; the tool refused the first of them."""
-    for at in range(wrong + right):
-        call = ToolCall(call_id="1", name="loan_offer", arguments={"periods": 24})
-        failure = ToolFailure(kind="retry_requested", rule="no such term", path="periods")
-        result = ToolResult(call_id="1", name="loan_offer", status="ok", value=1)
-        if at < wrong:
-            result = replace(result, status="failed", value=None, failure=failure)
-        turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-        name = f"{version}-{at}"
-        store.append(Episode(episode_id=name, request="", turns=(turn,), library_version=version))
-
-
-def test_a_promotion_tells_what_it_is_worth(invoke, as_json, proposal_id, store_url):
-    """On its page and in the log, once there is traffic with it; nothing before."""
-    invoke("review", "approve", proposal_id, "--reason", "as in the contract")
-    with closing(open_store(store_url)) as store:
-        refusals(store, 1, 8, 2)
-        assert as_json("review", "show", proposal_id)["worth"] is None
-        refusals(store, 2, 1, 9)
-    worth = as_json("review", "show", proposal_id)["worth"]
-    assert (worth["control_wrong"], worth["later_wrong"], worth["against"]) == (8, 1, "before")
-    page = invoke("review", "show", proposal_id).stdout
-    assert "Worth on later traffic" in page
-    assert "not a comparison" in " ".join(page.split())
-    events = as_json("log", "--tool", "loan_offer")
-    assert [one["worth"] for one in events if one["kind"] == "active"] == [worth]
-    assert not any("worth" in one for one in as_json("log"))
-    number = next(one["sequence"] for one in events if one["kind"] == "active")
-    assert "+70.0 points gained" in " ".join(invoke("log", str(number)).stdout.split())
-
-
 def test_the_page_for_people(invoke, proposal_id, store_url):
     """What models see, why, the failing conversation with its wrong argument, and what is next."""
     store = open_store(store_url)
@@ -206,9 +174,7 @@ def test_typed_alone_the_last_change_is_taken_back(invoke, proposal_id, as_json)
     assert "nothing is left to take back" in invoke("rollback").stderr
 
 
-@pytest.mark.parametrize(
-    ("typed", "share"), [((), 0.1), (("--share", "25%"), 0.25), (("--share", "0.05"), 0.05)]
-)
+@pytest.mark.parametrize(("typed", "share"), [((), 0.1), (("--share", "25"), 0.25)])
 def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     """The share stands in the event, where every router finds it; rollback ends the canary."""
     moved = as_json("review", "canary", "loan_offer", *typed)
@@ -290,29 +256,6 @@ def test_events_are_listed(invoke):
 
 
 @pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize(
-    ("options", "numbers"),
-    [((), [1, 2, 3, 4, 5]), (("--tool", "天気"), [4, 5]), (("--limit", "2"), [4, 5])],
-)
-def test_events_are_picked(as_json, options, numbers):
-    """By tool, and the newest ones."""
-    assert [event["sequence"] for event in as_json("log", *options)] == numbers
-
-
-@pytest.mark.usefixtures("filled")
-def test_one_event_is_shown_whole(invoke, as_json):
-    """An event shows its facts, its hash and the one before it; an absent one is an error."""
-    told = invoke("log", "3").stdout
-    record = as_json("log", "3")
-    assert record["hash"] in told
-    assert record["previous"] in told
-    assert '"答": [' in told
-    assert "e1\n                 e2" in invoke("log", "2").stdout
-    missing = invoke("log", "6")
-    assert (missing.exit_code, "no event 6" in missing.stderr) == (2, True)
-
-
-@pytest.mark.usefixtures("filled")
 def test_a_whole_trail_is_verified(invoke, as_json):
     """Without a fault the exit status is 0, and what was not looked at is said."""
     result = invoke("log", "--verify")
@@ -359,10 +302,6 @@ def test_signatures_are_checked_with_a_key(invoke, store_url, tmp_path, monkeypa
     assert (result.exit_code, "not checked" in result.stderr) == (0, False)
 
 
-PUBLIC = """-----BEGIN PUBLIC KEY-----
-MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
------END PUBLIC KEY-----
-"""
 TOOLS = '''
 from agentkit import tool
 
@@ -400,19 +339,6 @@ def test_events_are_signed_where_there_is_a_key(invoke, tmp_path, monkeypatch, k
     monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
     assert signed(tmp_path) == [bool(key)] * 2
     assert invoke("log", "--verify").exit_code == (0 if key else 1)
-
-
-@pytest.mark.usefixtures("without_a_key")
-def test_a_public_key_reads_and_does_not_write(invoke, tmp_path, monkeypatch):
-    """Whoever can only check is told so before an unsigned event would break the chain."""
-    pytest.importorskip("cryptography", reason="ed25519 needs the package cryptography")
-    assert invoke("tools", "add", "own.py:add").exit_code == 0
-    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", PUBLIC)
-    assert invoke("review", "list").exit_code == 0
-    refused = invoke("rollback", "--pin", "1", "--reason", "to see")
-    assert refused.exit_code == 2
-    assert "a public key can check signatures and not make them" in refused.stderr
-    assert signed(tmp_path) == [False]
 
 
 REFUNDS = '''

@@ -6,14 +6,11 @@ import os
 import re
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
 from agentkit import Episode, open_store, resolve_model
-from agentkit.cli.demo import Demo
-from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
-from agentkit.errors import UsageError
+from agentkit.cli.demo import Demo, Questions, draw_questions
 from agentkit.evolution import ToolManager
 
 
@@ -26,47 +23,6 @@ def test_tools_run_and_the_answer_is_on_stdout(invoke, tools_file, script):
     assert "calls add(a=40)" in result.stderr
     assert "gives 42" in result.stderr
     assert "[finished, 2 turns" in result.stderr
-
-
-def test_json_holds_output_calls_and_the_episode(as_json, tools_file, script):
-    """--json prints one object, and the episode it names is in the store."""
-    script(["add", {"a": 1}], "Three.")
-    told = as_json("run", "1 + 2?", "--tools", "desk.py:add", "--model", "script:a")
-    assert told["output"] == "Three."
-    assert told["stop_reason"] == "finished"
-    assert told["calls"][0]["arguments"] == {"a": 1}
-    shown = as_json("episodes", "show", told["episode_id"])
-    assert shown["request"] == "1 + 2?"
-
-
-DEPS = '''
-from dataclasses import dataclass
-from agentkit import RunContext, tool
-
-@dataclass
-class Shop:
-    customer: str
-
-def deps_for(request) -> Shop:
-    return Shop("Ada" if request is None else "Bob")
-
-@tool
-def greet(ctx: RunContext[Shop]) -> str:
-    """Greet."""
-    return f"Hi {ctx.deps.customer}"
-'''
-
-
-def test_deps_are_made_by_a_function_of_a_file(invoke, tmp_path, monkeypatch, script):
-    """--deps names what makes them; a name that is no function is refused."""
-    (tmp_path / "shop_with_deps.py").write_text(DEPS)
-    monkeypatch.chdir(tmp_path)
-    script(["greet", {}], "Greeted.")
-    options = ["--tools", "shop_with_deps.py", "--model", "script:a"]
-    result = invoke("run", "Greet", *options, "--deps", "shop_with_deps.py:deps_for")
-    assert "gives Hi Ada" in result.stderr
-    wrong = invoke("run", "Greet", *options, "--deps", "shop_with_deps.py:nobody")
-    assert "names no function; write FILE.py:FUNCTION" in wrong.stderr
 
 
 def test_calls_to_tools_without_code_are_printed(invoke, tools_file, script):
@@ -87,6 +43,41 @@ def test_a_destructive_tool_is_denied_without_a_terminal(invoke, tools_file, scr
     script(["wipe", {"path": "x"}], "Done.")
     result = invoke("run", "Delete x", "--tools", "desk.py:wipe", "--model", "script:a", "--yes")
     assert "gives x is gone" in result.stderr
+
+
+DEPS = """
+from agentkit import RunContext, tool
+
+def deps_for(request) -> str:
+    return "Ada"
+
+@tool
+def greet(ctx: RunContext[str]) -> str:
+    '''Greet.'''
+    return f"Hi {ctx.deps}"
+"""
+
+
+def test_deps_are_made_by_a_function_of_a_file(invoke, tmp_path, script):
+    """--deps names what makes them; a name that is no function is refused."""
+    (tmp_path / "shop_with_deps.py").write_text(DEPS)
+    script(["greet", {}], "Greeted.")
+    options = ["--tools", "shop_with_deps.py", "--model", "script:a", "--deps"]
+    told = invoke("run", "Greet", *options, "shop_with_deps.py:deps_for")
+    assert "gives Hi Ada" in told.stderr
+    wrong = invoke("run", "Greet", *options, "shop_with_deps.py:nobody")
+    assert "names no function; write FILE.py:FUNCTION" in wrong.stderr
+
+
+@pytest.mark.parametrize(("typed", "told"), [("y", "gives x is gone"), ("n", "denied: The user")])
+def test_a_person_approves_or_refuses(invoke, tools_file, script, monkeypatch, typed, told):
+    """At a terminal somebody is asked whether a destructive tool may run."""
+    monkeypatch.setattr("agentkit.cli.run.is_interactive", lambda: True)
+    script(["wipe", {"path": "x"}], "Well.")
+    options = ("--tools", "desk.py:wipe", "--model", "script:a")
+    result = invoke("run", "Delete x", *options, typed=f"{typed}\n")
+    assert 'Run wipe(path="x")? [y/N]' in result.stderr
+    assert told in result.stderr
 
 
 def test_the_question_can_come_from_stdin(invoke, script):
@@ -117,14 +108,6 @@ def test_without_a_question_each_line_is_a_turn_of_one_conversation(invoke, as_j
     assert newest["session_id"] == oldest["session_id"]
 
 
-def test_what_is_piped_in_approves_nothing(invoke, tools_file, script):
-    """In a pipe nobody is there to ask: the next line is a message, whatever it says."""
-    script(["wipe", {"path": "x"}], "I may not.", "Yes to what?")
-    result = invoke("run", "--tools", "desk.py", "--model", "script:a", typed="Delete x\ny\n")
-    assert "denied" in result.stderr
-    assert result.stdout == "I may not.\nYes to what?\n"
-
-
 def test_an_approval_at_the_terminal_shows_the_whole_call(invoke, tools_file, script, monkeypatch):
     """No run of blanks pushes a part of it out of sight."""
     monkeypatch.setattr("agentkit.cli.run.is_interactive", lambda: True)
@@ -132,17 +115,6 @@ def test_an_approval_at_the_terminal_shows_the_whole_call(invoke, tools_file, sc
     words = ("run", "Delete x", "--tools", "desk.py:wipe", "--model", "script:a")
     result = invoke(*words, typed="n\n")
     assert 'Run wipe(path="x ⟨900 blanks⟩ /etc")? [y/N]' in result.stderr
-
-
-def test_runs_of_a_session_are_one_conversation(invoke, as_json, script):
-    """The second question is asked with the first answer before it."""
-    script("Hello Ann.")
-    assert invoke("run", "I am Ann.", "--session", "ann", "--model", "script:a").exit_code == 0
-    script("You are Ann.")
-    assert invoke("run", "Who am I?", "--session", "ann", "--model", "script:a").exit_code == 0
-    newest, oldest = as_json("episodes", "list")
-    assert newest["session_id"] == oldest["session_id"] == "ann"
-    assert as_json("episodes", "show", newest["episode_id"])["history_length"] == 2
 
 
 TASKS = [
@@ -330,18 +302,17 @@ def test_without_tasks_a_person_decides(invoke):
 
 @pytest.mark.usefixtures("failed")
 def test_nothing_is_learned_from_episodes_of_others(invoke, as_json, tmp_path):
-    """Imported or read from a file, they are counted and left aside, until somebody vouches for them."""
+    """Imported ones are counted and left aside, until somebody vouches for them."""
     made = ("--output", "theirs.jsonl", "--store", "sqlite:///.agentkit/evaluations.db")
     assert invoke("episodes", "export", *made).exit_code == 0
     fresh = ("--store", f"sqlite:///{tmp_path / 'fresh.db'}")
     assert invoke("tools", "add", "bank.py", *fresh).exit_code == 0
-    read = ("evolve", "--episodes", "theirs.jsonl", *fresh)
-    assert "skipped 3 imported episodes" in invoke(*read).stderr
     assert invoke("import", "theirs.jsonl", *fresh).exit_code == 0
     kept = ("evolve", "--answers", "sqlite:///absent.db", *fresh)
-    for told in (as_json(*read), as_json(*kept)):
-        assert (told["looked_at"]["episodes"], told["looked_at"]["imported"]) == (0, 3)
-        assert (told["proposals"], told["learned"]["uses"]) == ([], 0)
+    assert "skipped 3 imported episodes" in invoke(*kept).stderr
+    told = as_json(*kept, "--full")
+    assert (told["looked_at"]["episodes"], told["looked_at"]["imported"]) == (0, 3)
+    assert (told["proposals"], told["learned"]["uses"]) == ([], 0)
     assert [one["state"] for one in as_json(*kept, "--own")["proposals"]] == ["validated"]
 
 
@@ -360,26 +331,9 @@ def test_tools_that_the_library_does_not_know(invoke, tmp_path):
     assert "passed the checks, waiting" in taught.stdout
 
 
-FAR = """
-from agentkit.errors import ModelConnectionError
-from agentkit.testing import FunctionModel
-
-def fails(request):
-    raise ModelConnectionError("the line is broken")
-
-def open_model(name):
-    return FunctionModel(fails, name="far")
-"""
-
-
 @pytest.mark.usefixtures("failed")
-def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json, plug_in):
-    """A round that failed counts as none; ``--full`` reads everything, and changes nothing."""
-    plug_in("agentkit_far", FAR, "[agentkit.models]\nfar = agentkit_far:open_model\n")
-    broken = invoke("evolve", "--only", "feedback", "--feedback-model", "far:away")
-    assert "could not be asked" in broken.stdout
-    store = Path(os.environ["AGENTKIT_STORE"].removeprefix("sqlite:///"))
-    assert not store.with_name(f"{store.name}.evolved").exists()
+def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json):
+    """``--full`` reads everything, and changes nothing."""
     first = as_json("evolve")
     assert (first["looked_at"]["episodes"], len(first["proposals"])) == (3, 1)
     again = invoke("evolve")
@@ -402,36 +356,6 @@ def test_a_link_for_the_folder_of_a_project_is_refused(invoke, tmp_path, monkeyp
     result = invoke("evolve", "--only", "evidence", "--store", "dir:library")
     assert ".agentkit is a link" in result.stderr
     assert not [*outside.iterdir()]
-
-
-@pytest.mark.usefixtures("failed")
-def test_a_round_with_tasks_reads_what_is_new_until_other_tasks_decide(
-    invoke, as_json, script, tmp_path
-):
-    """Which tasks were asked is remembered; once that makes others decide, everything is read."""
-    held = "".join(task(f"new-{at}", 2_000 + at) + "\n" for at in range(3))
-    both = (tmp_path / "seen.jsonl").read_text() + held
-    (tmp_path / "held.jsonl").write_text(held)
-    (tmp_path / "both.jsonl").write_text(both)
-    bank = ("--environment", "bank.py", "--model", "script:a")
-
-    def looked():
-        told = as_json("evolve", "--tasks", "both.jsonl", *bank, "--only", "mine")["looked_at"]
-        return told["episodes"], told["earlier"]
-
-    assert (looked(), looked()) == ((3, 0), (0, 3))
-    script(*(line for at in range(3) for line in calling(2_000 + at, 48)))
-    assert invoke("eval", "held.jsonl", *bank, "--concurrency", "1").exit_code == 0
-    assert (looked(), looked()) == ((3, 0), (0, 3))  # every second of six decides by now
-
-
-@pytest.mark.usefixtures("failed")
-def test_only_some_steps(invoke, as_json):
-    """``--only`` leaves the other parts of a round out, and knows their names."""
-    assert as_json("evolve", "--only", "mine", "--only", "learn")["proposals"] == []
-    odd = invoke("evolve", "--only", "guess")
-    assert odd.exit_code == 2
-    assert "'guess' is not one of 'evidence'" in odd.stderr
 
 
 @pytest.mark.usefixtures("failed")
@@ -507,31 +431,6 @@ def test_the_demo_shows_the_whole_loop(invoke):
     assert places == sorted(places)
 
 
-@pytest.mark.usefixtures("reader")
-def test_json_is_the_whole_report(as_json, tmp_path):
-    """--json prints what was measured and nothing else, and the store is where it says."""
-    report = as_json("demo", "--model", "reader:a", "--questions", "10", "--seed", "4")
-    assert (report["before"]["right"], report["before"]["of"]) == (0, 10)
-    assert (report["after"]["right"], report["after"]["of"]) == (10, 10)
-    assert report["before"]["interval"]["high"] < report["after"]["interval"]["low"]
-    assert report["difference"]["value"] == 1
-    assert sorted(report["promoted"]) == sorted(one.name for one in TOOLS)
-    assert report["after"]["library_version"] == report["library_version"]
-    assert report["rolled_back"]["right"] == 0
-    assert (report["seed"], report["model"]) == (4, "reader")
-    assert report["seconds"] > 0
-    assert report["store"] == f"sqlite:///{tmp_path / 'cache' / 'demo.db'}"
-
-
-@pytest.mark.usefixtures("reader")
-def test_a_store_in_use_is_refused(invoke, store_url, tools_file):
-    """A named store must be empty, or what it learned earlier would count as gained."""
-    assert invoke("tools", "add", str(tools_file)).exit_code == 0
-    result = invoke("demo", "--model", "reader:a", "--store", store_url)
-    assert result.exit_code == 2
-    assert "begins with an empty store" in result.stderr
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_parts_share_no_question_and_no_number(seed):
     """What is learned from and what decides is never what is reported."""
@@ -542,13 +441,6 @@ def test_parts_share_no_question_and_no_number(seed):
         assert not {t.task_id for t in one.tasks} & {t.task_id for t in other.tasks}
     assert not any(task.expects for task in drawn.learn.tasks)
     assert all(task.expects for part in parts[1:] for task in part.tasks)
-
-
-@pytest.mark.parametrize("score", [0, 4, 10_000])
-def test_too_few_or_too_many_questions_are_refused(score):
-    """Each tool needs a question, and there are only so many numbers."""
-    with pytest.raises(UsageError, match="cannot be drawn"):
-        draw_questions(0, score)
 
 
 @pytest.mark.long
@@ -570,4 +462,4 @@ async def test_the_real_model_is_refused_and_learns():
     after = await demo.score("after")
     model.close()
     assert [one.record.tool_name for one in outcome.promoted] == ["order_shirts"]
-    assert before.right < after.right
+    assert before.total.passed < after.total.passed

@@ -15,7 +15,7 @@ from agentkit.composites.type_check import Expr
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools import definition_from_function
 from agentkit.tools.decorator import tool
-from agentkit.tools.definition import Effects, Example, ToolDefinition
+from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
 
 
@@ -202,38 +202,22 @@ def test_hostile_texts_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("writes", "joined"),
+    ("values", "joined", "idempotent"),
     [
-        ([True, False], True),
-        ([True, None], True),
-        ([False, False], False),
-        ([False, None], None),
-        ([None], None),
-        ([], False),
+        ([True, False], True, False),
+        ([True, None], True, None),
+        ([True, True], True, True),
+        ([False, False], False, False),
+        ([False, None], None, False),
+        ([], False, True),
     ],
 )
 def test_an_effect_of_one_child_is_an_effect_of_the_composite(
-    *, writes: list[bool | None], joined: bool | None
+    values: list[bool | None], joined: Any, idempotent: Any
 ) -> None:
-    """True wins, False needs all, anything else stays undeclared."""
-    assert join_effects(Effects(writes=value) for value in writes).writes is joined
-
-
-@pytest.mark.parametrize(
-    ("idempotent", "joined"),
-    [
-        ([True, False], False),
-        ([None, False], False),
-        ([True, True], True),
-        ([True, None], None),
-        ([], True),
-    ],
-)
-def test_only_idempotent_children_make_an_idempotent_composite(
-    *, idempotent: list[bool | None], joined: bool | None
-) -> None:
-    """False wins, True needs all: the reverse of the other effects."""
-    assert join_effects(Effects(idempotent=value) for value in idempotent).idempotent is joined
+    """True wins and False needs all, but for idempotent the reverse; else it stays undeclared."""
+    found = join_effects(Effects(writes=value, idempotent=value) for value in values)
+    assert (found.writes, found.idempotent) == (joined, idempotent)
 
 
 @tool
@@ -346,12 +330,6 @@ def test_what_has_no_schema_is_a_problem_with_its_place(
     assert "Write int, float" in problem.advice
 
 
-@tool
-def divide(a: float, b: float) -> float:
-    """A quotient."""
-    return a / b
-
-
 plus = add
 shop = types.ModuleType("shop")
 shop.total = add  # type: ignore[attr-defined]  # a module made for this test
@@ -389,33 +367,6 @@ def twice(x: float, y: float = 1.0) -> float:
     composed = compose(text, {"plus": add, "multiply": multiply})
     assert composed == twice.definition
     assert composed.digest == twice.definition.digest
-
-
-def test_keywords_become_the_record() -> None:
-    """What the decorator says is L2, L3 and L4, computed values included."""
-    lowest = -10
-
-    @composite(
-        description="A ratio.",
-        tags=("arithmetic",),
-        usage_rules=["Only for numbers."],
-        pre=[f"a > {lowest}", "b != 0"],
-        post=["is_close(result * b, a)"],
-        text=["Both are finite."],
-        complexity="O(1)",
-        examples=[Example(arguments={"a": 1, "b": 2}, result=0.5), {"arguments": {"a": 0, "b": 1}}],
-    )
-    def ratio(a: float, b: float) -> float:
-        return divide(a, b)
-
-    definition = ratio.definition
-    assert definition.text == "A ratio.\nOnly for numbers."
-    assert definition.description.tags == ("arithmetic",)
-    assert definition.specification.pre == ("a > -10", "b != 0")
-    assert definition.specification.post == ("is_close(result * b, a)",)
-    assert definition.specification.text == ("Both are finite.",)
-    assert definition.specification.complexity == "O(1)"
-    assert [example.result for example in definition.examples] == [0.5, None]
 
 
 class Toolbox:

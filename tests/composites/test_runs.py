@@ -353,17 +353,6 @@ async def test_nothing_is_called_that_python_would_not_call(
     assert [entry.removeprefix("start ") for entry in world.log if "start" in entry] == calls
 
 
-async def test_concurrency_is_bounded(compiled: Compile_async, world: Any) -> None:
-    """No more children run at the same time than the limits allow, wherever they stand."""
-    composite = compiled(
-        "def f():\n    return [" + ", ".join(f"read({i})" for i in range(20)) + "]",
-        *world.tools,
-        limits=CompositeLimits(concurrency=3),
-    )
-    assert await composite.run_async({}) == list(range(20))
-    assert world.most == 3
-
-
 async def test_the_first_error_of_the_program_surfaces(compiled: Compile_async, world: Any) -> None:
     """Not the first in time: a slow failure comes before a quick one that is written later."""
     world.gates["bad slow"] = asyncio.Event()
@@ -405,23 +394,6 @@ async def test_a_write_waits_for_all_that_is_before_it(compiled: Compile_async, 
     assert world.log == [
         "start a", "start b", "end a", "end b", "write w", "wrote w", "start c", "end c",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["write", "guess"])
-async def test_writes_never_overlap(compiled: Compile_async, world: Any, name: str) -> None:
-    """A tool that declares nothing is treated as one that writes."""
-    text = f"""
-    def f(keys):
-        x = {name}('first')
-        y = [{name}(each) for each in keys]
-        z = {name}('b') + {name}('c')
-        for key in keys:
-            {name}(key)
-        return [x, y, z]
-    """
-    await compiled(text, *world.tools).run_async({"keys": ["1", "2"]})
-    order = ["first", "1", "2", "b", "c", "1", "2"]
-    assert world.log == [f"{word} {key}" for key in order for word in ("write", "wrote")]
 
 
 @pytest.mark.parametrize(

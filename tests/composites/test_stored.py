@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentkit import Agent, ModelRetry
+from agentkit import ModelRetry
 from agentkit.composites.composite import (
     Composite,
     composite_tool,
@@ -25,7 +25,6 @@ from agentkit.composites.problems import READING_LIMITS, CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation
 from agentkit.messages import ToolCall
-from agentkit.testing import ScriptedModel
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects, Signature, Specification, ToolDefinition
 from agentkit.tools.rules import Condition
@@ -324,19 +323,6 @@ def test_a_composite_needs_the_approval_that_a_child_needs() -> None:
     assert not composite_tool(destructive.definition, allowed).needs_approval
     asked = {**TOOLS, "add": replace(add, requires_approval=True)}
     assert composite_tool(stored_text(MEAN), asked).needs_approval
-
-
-def test_a_retry_asked_for_by_a_child_reaches_the_model() -> None:
-    """``ModelRetry`` keeps its meaning through a composite, and says which child speaks."""
-    week = composite_tool(stored_text("def book_day(day: str):\n    return book(day)\n"), TOOLS)
-    model = ScriptedModel(
-        [[call("book_day", day="Sunday")], [call("book_day", day="Monday")], "Booked."]
-    )
-    results = Agent(model, tools=[week]).run_sync("Book me a day").episode.results
-    assert [outcome.status for outcome in results] == ["failed", "ok"]
-    assert results[0].failure is not None
-    assert results[0].failure.kind == "retry_requested"
-    assert "book_day → book: we are closed on Sunday" in results[0].text
 
 
 Compile = Callable[..., Composite]

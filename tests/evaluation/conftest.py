@@ -1,6 +1,5 @@
 """A sample of BFCL, files of tasks, small tools to examine, and episodes to judge."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,16 +16,6 @@ SAMPLE = Path(__file__).parents[2] / "plugins/agentkit-bench/tests/sample_bfcl"
 def sample():
     """The sample, loaded."""
     return load_bfcl(SAMPLE)
-
-
-@pytest.fixture(scope="session")
-def every():
-    """Every nth of many, for the sake of time; all of them where AGENTKIT_WHOLE_CORPORA is set."""
-
-    def of(step, items):
-        return items if os.environ.get("AGENTKIT_WHOLE_CORPORA") else items[::step]
-
-    return of
 
 
 SHOP = Path("examples") / "shop_tasks"

@@ -1,6 +1,5 @@
 """A copy of a store tells the same; damage is found and told with its place, and whoever reads changes nothing."""
 
-import random
 import re
 import sqlite3
 from contextlib import closing
@@ -175,15 +174,6 @@ def checked(path, **options):
     return found
 
 
-def looked_at(path):
-    """Why a file cannot be opened, or else the faults that a check of it finds."""
-    try:
-        with closing(open_to_read(str(path))) as store:
-            return "", check_store(store).faults
-    except StoreError as error:
-        return str(error), ()
-
-
 def test_an_episode_that_can_not_be_read_ends_no_listing(path, tamper, tmp_path, caplog):
     """It is left out, and told of by its id: by the log, and as damage by a check."""
     with closing(open_store(str(path))) as store:
@@ -269,22 +259,6 @@ def test_damage_is_told_with_its_place(path, tamper, statement, places, words):
     assert any(place in told for place in places), told
 
 
-def test_flipped_bytes_are_no_surprise(path):
-    """With random bytes of the file changed a check ends with faults, or says why it cannot.
-
-    What no check can find are bytes that nobody reads, and words that no digest covers.
-    """
-    draw = random.Random(1)
-    data = bytearray(path.read_bytes())
-    for _ in range(20):
-        data[draw.randrange(100, len(data))] ^= 1 << draw.randrange(8)
-    path.write_bytes(data)
-    why, faults = looked_at(path)
-    assert not why or str(path) in why
-    assert all(fault.place and fault.message for fault in faults)
-    assert path.read_bytes() == bytes(data)
-
-
 def test_a_broken_pin_is_a_fault():
     """A composite whose child is gone is named, with what to do."""
     store = open_store("memory:")
@@ -318,16 +292,6 @@ def test_a_store_that_is_away_is_not_called_damaged(path):
         away.events = fail
         with pytest.raises(StoreUnavailableError):
             check_store(away)
-
-
-def test_everything_can_be_read(path):
-    """What a store opened to be read tells is what it tells otherwise, and no byte changes."""
-    before = path.read_bytes()
-    with closing(open_to_read(str(path))) as store:
-        told = all_told(store)
-    assert path.read_bytes() == before
-    with closing(open_store(str(path))) as store:
-        assert all_told(store) == told
 
 
 def test_nothing_can_be_written(path):

@@ -25,7 +25,7 @@ from agentkit.errors import (
     UnknownSchemeError,
     UsageError,
 )
-from agentkit.library import LibraryChange, Store
+from agentkit.library import Store
 from agentkit.library.dag import ancestors, depth, descendants, find_cycle, flat_size, in_order
 from agentkit.library.memory import MemoryStore
 from agentkit.library.merging import distinct_name
@@ -166,21 +166,6 @@ def test_another_tool_of_the_same_place_is_not_taken_for_it():
     assert not agent.library["first"].is_bound
 
 
-@pytest.fixture
-def store():
-    """Tool a: good in 1, bad in 3, removed in 4. Tool b: new in 2."""
-    store = open_store("memory:")
-    steps = [
-        LibraryChange(proposal_id="1", upserts=(definition("a", "good"),)),
-        LibraryChange(proposal_id="2", upserts=(definition("b", "b"),)),
-        LibraryChange(proposal_id="3", upserts=(definition("a", "bad"),)),
-        LibraryChange(proposal_id="4", removals=("a",)),
-    ]
-    for version, step in enumerate(steps):
-        store.commit(step, expected_version=version)
-    return store
-
-
 DIGEST = "0" * 64
 
 
@@ -196,20 +181,6 @@ def calling(name: str, *children: str, pins: tuple[str, ...] = ()) -> ToolDefini
     references = tuple(ChildReference(name=pin, digest=DIGEST) for pin in pins)
     return ToolDefinition(
         name=name, signature=Signature(children=references), body=program_to_json(program)
-    )
-
-
-@pytest.fixture
-def graph() -> Library:
-    """Primitives a, b and lone; top calls mid twice and a once; mid calls b and a."""
-    return Library(
-        [
-            calling("top", "mid", "a", "mid", pins=("mid", "a")),
-            calling("mid", "b", "a", pins=("b", "a")),
-            primitive("a"),
-            primitive("b"),
-            primitive("lone"),
-        ]
     )
 
 
@@ -316,15 +287,6 @@ def test_invariants_hold_for_any_dag(calls, random):
         above = ancestors(library, name)
         for at, one in enumerate(above):
             assert not set(library.dag.children[one]).intersection(above[at:])
-
-
-@settings(max_examples=100, deadline=None)
-@given(edges_of(acyclic=False))
-def test_circles_are_found_in_any_graph(calls):
-    """A library has a circle exactly when its graph has one."""
-    graph = Library(definitions(calls))
-    circular = not nx.is_directed_acyclic_graph(graph_of(graph))
-    assert circular == (find_cycle(graph) is not None)
 
 
 @tool

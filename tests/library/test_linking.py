@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
+from agentkit import Agent, Library, ToolDefinition, open_store, tool
 from agentkit.agent import StorePolicy
 from agentkit.composites.composite import composite_tool, program_to_json
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.language import Program, child_call
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
-from agentkit.errors import CodeDriftError, CompositeRunError, ContractViolation, LibraryError
+from agentkit.errors import CodeDriftError, CompositeRunError, ContractViolation
 from agentkit.evolution import ToolManager
 from agentkit.evolution.insertion import Refused, check_composite
 from agentkit.evolution.proposal import Proposal
@@ -28,7 +28,6 @@ from agentkit.library.code_registration import bind_code
 from agentkit.library.dag import ancestors, depth, flat_size
 from agentkit.library.library import broken_links, link, link_report
 from agentkit.library.pins import library_faults, pin_faults, repinned
-from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, primitive_library, sample_library
 from agentkit.tools import definitions_from_json
 from agentkit.tools.definition import Description, Effects, Example, Origin, Signature
@@ -153,22 +152,6 @@ def guarded_tool(definition: ToolDefinition):
     return add.with_definition(definition)
 
 
-async def run_four(library: Library, *tools) -> RunResult:
-    """The result of a model's call of four."""
-    call = ToolCall(call_id="1", name="four", arguments={"x": 2})
-    agent = Agent(ScriptedModel([[call], "Done."]), library=library, tools=tools)
-    return await agent.run("Four times two, with four?")
-
-
-async def test_a_call_that_nobody_could_run_is_explained(library):
-    """A composite whose child vanished fails with the reason, and the run goes on."""
-    run = await run_four(library.without(["add"]))
-    result = run.episode.results[0]
-    assert (result.status, result.failure.kind) == ("failed", "tool_failed")
-    assert "'add', which is not in the library" in result.text
-    assert run.output == "Done."
-
-
 @tool
 def plus(a: float, b: float) -> float:
     """Add two numbers."""
@@ -225,14 +208,6 @@ def test_a_changed_child_is_found_in_each_composite_that_calls_it(houses):
     assert plus.definition.digest[:12] in fault.message
     assert changed["plus"].definition.digest[:12] in fault.message
     assert "log --tool plus" in fault.advice
-
-
-def test_a_circle_can_not_be_repinned(houses):
-    """A digest that would have to contain itself is refused, with the path."""
-    twice, frame = houses["twice"].definition, houses["frame"].definition
-    circular = replace(twice, body=frame.body)
-    with pytest.raises(LibraryError, match="twice -> twice cannot be moved"):
-        repinned(houses, [circular])
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import sqlite3
 import threading
 import time
@@ -12,21 +11,17 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support.unreliable_store import UnreliableStore
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import (
-    StaleVersionError,
     StoreError,
     StoreFormatError,
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library import Author, LibraryChange, Replica, Store
+from agentkit.library import LibraryChange, Replica, Store
 from agentkit.library.dag import DAG
-from agentkit.library.events import EventDraft, chained
 from agentkit.library.replicas import pause_after
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.testing.conformance.fixtures import start_writer
@@ -91,9 +86,6 @@ def replicate() -> Iterator[Callable[..., Replica]]:
         replica.stop()
 
 
-AT = "2026-11-21T10:00:00+00:00"
-
-
 def test_another_program_is_followed(tmp_path, replicate, eventually):
     """What a process commits reaches the replica in another one."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
@@ -111,16 +103,6 @@ def test_what_runs_ask_for_is_ready(kept, replicate, put, eventually):
     put(kept, "c")
     eventually(lambda: replica.load().version == 2)
     assert replica.load().has_derived(DAG)
-
-
-def test_events_alone_are_noticed(kept, far, replicate, eventually):
-    """Once somebody read events here, the thread knows of later ones, which make no version."""
-    replica = replicate(far)
-    assert (replica.last_event, replica.events(), replica.last_event) == (None, (), 0)
-    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))] * 3
-    events = chained(None, drafts, at=AT)
-    kept.commit(LibraryChange(proposal_id="e", events=events), expected_version=0)
-    eventually(lambda: replica.last_event == 3)
 
 
 def test_events_that_cannot_be_read_hold_up_no_version(kept, replicate, put, monkeypatch):
@@ -202,130 +184,6 @@ def test_a_replica_that_nobody_holds_ends(kept, eventually):
     Replica(kept)
     gc.collect()
     eventually(lambda: threads() == [])
-
-
-NAMES = st.sampled_from(["a", "b", "c"])
-
-
-class ReplicaMachine(RuleBasedStateMachine):
-    """Commits by others and through the replica, a store that goes and comes, looks and time."""
-
-    @initialize()
-    def begin(self):
-        self.kept = open_store("memory:")
-        self.far = UnreliableStore(self.kept)
-        self.now = 0.0
-        self.knew = 0.0
-        self.is_away = False
-        # Hints come from a thread, at any moment; without them only the rules look.
-        self.replica = Replica(self.far, refresh_seconds=20.0, clock=lambda: self.now)
-        self.replica.stop()  # the thread has looked once by now, or never will
-        self.replica.refresh()
-        self.proposals = 0
-        self.last = 0
-        self.pinned = {}
-        self.committed = {0: self.kept.load(0).digest}
-
-    @rule(name=NAMES)
-    def others_commit(self, name):
-        self._commit(self.kept, name)
-
-    @rule(name=NAMES)
-    def commit_here(self, name):
-        try:
-            version = self._commit(self.replica, name)
-        except StoreUnavailableError:
-            assert self.is_away
-        except StaleVersionError:  # others were faster, and now the replica knows
-            assert not self.is_away
-            assert self.replica.load().version == max(self.committed)
-            self.knew = self.now
-        else:
-            assert self.replica.load().version == version
-            self.knew = self.now
-
-    def _commit(self, store, name):
-        expected = self.kept.load().version if store is self.kept else store.load().version
-        self.proposals += 1
-        change = LibraryChange(
-            proposal_id=f"p{self.proposals}", upserts=(ToolDefinition(name=name),)
-        )
-        version = store.commit(change, expected_version=expected)
-        self.committed[version] = self.kept.load(version).digest
-        return version
-
-    @rule()
-    def away(self):
-        self.far.away()
-        self.is_away = True
-
-    @rule()
-    def back(self):
-        self.far.back()
-        self.is_away = False
-
-    @rule()
-    def look(self):
-        try:
-            found = self.replica.refresh()
-        except StoreUnavailableError:
-            assert self.is_away
-            assert self.replica.status.state == "away"
-        else:
-            assert found.version >= max(self.committed)
-            assert self.replica.status.state == "current"
-            self.knew = self.now
-
-    @rule(seconds=st.floats(0, 60))
-    def time_passes(self, seconds):
-        self.now += seconds
-
-    @rule()
-    def a_conversation_begins(self):
-        library = self.replica.load()
-        self.pinned[library.version] = library.digest
-
-    @invariant()
-    def what_is_served_was_committed_and_only_grows(self):
-        library = self.replica.load()
-        assert library.version >= self.last
-        assert library.digest == self.committed[library.version]
-        self.last = library.version
-
-    @invariant()
-    def conversations_have_their_version(self):
-        for version, digest in self.pinned.items():
-            assert self.replica.load(version).digest == digest
-
-    @invariant()
-    def staleness_is_told(self):
-        status = self.replica.status
-        assert status.staleness_seconds == self.now - self.knew
-
-    def teardown(self):
-        if hasattr(self, "replica"):
-            self.replica.close()
-
-
-TestReplica = ReplicaMachine.TestCase
-TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
-
-
-LOGGER = "agentkit.library.replicas"
-
-
-def test_going_and_coming_are_said_once(far, replicate, eventually, caplog):
-    """The log has a line for each change, however often the store is looked for."""
-    caplog.set_level(logging.WARNING, LOGGER)
-    replica = replicate(far)
-    far.away()
-    eventually(lambda: replica.status.failed_looks >= 5)
-    far.back()
-    eventually(lambda: len(caplog.records) > 1)
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 2
-    assert "the store is away; library version 0 is served on" in said[0]
-    assert "the store is back; library version 0 is the newest" in said[1]
 
 
 @pytest.mark.parametrize("refresh_seconds", [0.05, 1.0, 60.0])

@@ -470,34 +470,6 @@ os.waitpid(child, 0)
 print("at last", *open_store(one_version).load().tools)
 """
 
-IN_USE = """
-from agentkit.library.sqlite import SQLiteStore
-
-inside, leave = threading.Event(), threading.Event()
-
-def held(sql, _):
-    if "COMMIT" in sql:
-        inside.set()
-        leave.wait()
-
-busy = SQLiteStore(one_version, tracer=held)
-writer = threading.Thread(target=add, args=(busy, "second", 1))
-writer.start()
-inside.wait()
-
-def work():
-    try:
-        open_store(one_version)
-    except StoreError as error:
-        print(error)
-
-os.waitpid(forked(work), 0)
-leave.set()
-writer.join()
-busy.close()
-print("at last", *first.load().tools)
-"""
-
 
 def said(program: str, one_version: object) -> list[str]:
     """The lines that a program says of a store."""
@@ -530,12 +502,3 @@ def test_the_log_of_a_killed_program_outlives_what_a_fork_inherited(tmp_path):
         "child reads first second",
         "at last first second",
     ]
-
-
-@forks
-def test_a_fork_in_the_middle_of_a_commit_is_refused(tmp_path):
-    """What a thread of the other process was using cannot be closed: the file stays closed here."""
-    told, after = said(IN_USE, tmp_path / "store.db")
-    assert "was in use by another thread when process" in told
-    assert "spawn" in told
-    assert after == "at last first second"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from math import ceil
 from threading import Event
 
 import pytest
@@ -13,10 +14,7 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.retrieval import (
     CascadeRetriever,
-    IndexConfig,
-    LexicalChannel,
     Plan,
-    Retriever,
     SubGoal,
     TextRanker,
     card,
@@ -53,10 +51,10 @@ def libraries(draw):
     budget=st.integers(0, 600),
     shortlist=st.integers(1, 40),
     offer=st.integers(1, 8),
-    count=st.sampled_from([estimate_tokens, len, lambda text: len(text.split())]),
+    count=st.sampled_from([estimate_tokens, len, lambda text: len(text) / 7.3]),
 )
 def test_the_budget_holds_for_any_library(library, query, budget, shortlist, offer, count):
-    """Tokens stay within the budget, bounds hold, and a tool is offered whenever one fits."""
+    """Whole tokens stay within the budget, bounds hold, a tool is offered whenever one fits."""
     retriever = CascadeRetriever(
         shortlist=shortlist, offer=offer, token_budget=budget, count_tokens=count
     )
@@ -64,8 +62,8 @@ def test_the_budget_holds_for_any_library(library, query, budget, shortlist, off
     names = [hit.definition.name for hit in found.hits]
     in_full = {definition.name for definition in found.offered}
     cards = [card(hit.definition) for hit in found.hits if hit.definition.name not in in_full]
-    spent = sum(count(line + "\n") for line in cards)
-    spent += sum(count(schema_text(definition)) for definition in found.offered)
+    spent = sum(ceil(count(line + "\n")) for line in cards)
+    spent += sum(ceil(count(schema_text(definition))) for definition in found.offered)
     assert found.tokens == spent <= budget
     assert len(names) <= shortlist
     assert len(found.offered) <= offer
@@ -73,17 +71,8 @@ def test_the_budget_holds_for_any_library(library, query, budget, shortlist, off
     assert found.cards.splitlines() == cards
     everything = CascadeRetriever(shortlist=shortlist, token_budget=10**9)
     matched = asyncio.run(everything.retrieve(query, library)).hits
-    if any(cost(hit.definition, count) <= budget for hit in matched):
+    if any(ceil(cost(hit.definition, count)) <= budget for hit in matched):
         assert found.offered
-
-
-async def test_a_fraction_of_a_token_counts_as_one(catalogue):
-    """An estimate such as a quarter of the characters keeps the budget in whole tokens."""
-    retriever = CascadeRetriever(token_budget=70, count_tokens=lambda text: len(text) / 7.3)
-    found = await retriever.retrieve("weather and a mail", catalogue)
-    assert found.offered
-    assert isinstance(found.tokens, int)
-    assert found.tokens <= 70
 
 
 @pytest.mark.parametrize("count", [-1, float("nan"), float("inf"), None, "7", [1, 2]])
@@ -92,16 +81,6 @@ async def test_what_is_no_count_is_refused(catalogue, count):
     retriever = CascadeRetriever(count_tokens=lambda _text: count)
     with pytest.raises(UsageError, match="count_tokens gave "):
         await retriever.retrieve("weather", catalogue)
-
-
-async def test_results_are_the_same_each_time(catalogue):
-    """Neither a second query nor another retriever changes order or scores."""
-    first = await default_retriever().retrieve("find the time and weather of a city", catalogue)
-    retriever = default_retriever()
-    await retriever.retrieve("something else", catalogue)
-    again = await retriever.retrieve("find the time and weather of a city", catalogue)
-    assert again.hits == first.hits
-    assert again.cards == first.cards
 
 
 @pytest.mark.parametrize("query", ["", "xylophone", "the of and", "?!"])
@@ -145,16 +124,6 @@ async def test_stages_that_keep_more_do_not_lengthen_the_shortlist(catalogue):
     assert len(found.hits) == 3
 
 
-async def test_the_trace_names_what_was_found(catalogue):
-    """An episode keeps names, not definitions."""
-    trace = (
-        await CascadeRetriever(offer=1).retrieve("weather forecast or time", catalogue)
-    ).trace()
-    assert trace.shortlist == ("get_weather", "get_time")
-    assert trace.offered == ("get_weather",)
-    assert trace.query == "weather forecast or time"
-
-
 async def test_a_tool_too_large_is_passed_over(define):
     """The next best that fits is offered; the large one keeps its card."""
     large = define("rocket", "Launch a rocket.", fuel="Very long text. " * 500)
@@ -196,23 +165,6 @@ def test_impossible_settings_are_refused(arguments):
     """The message repeats the value."""
     with pytest.raises(UsageError, match=next(iter(arguments))):
         CascadeRetriever(**arguments)
-
-
-def test_the_default_is_a_retriever():
-    """What ``Agent(retriever="auto")`` uses fits the protocol and shows its stages."""
-    retriever = default_retriever()
-    assert isinstance(retriever, Retriever)
-    names = [stage.name for stage in retriever.stages]
-    assert names == ["examples", "in_hand", "text", "references"]
-
-
-async def test_concurrent_queries_do_not_disturb_each_other(catalogue):
-    """Runs that share a retriever get what they would get alone."""
-    retriever = CascadeRetriever()
-    queries = ["weather", "time", "send a mail", "loan", "hotel room"] * 10
-    together = await asyncio.gather(*(retriever.retrieve(query, catalogue) for query in queries))
-    alone = [await CascadeRetriever().retrieve(query, catalogue) for query in queries[:5]]
-    assert [found.hits for found in together] == [found.hits for found in alone] * 10
 
 
 async def test_others_run_while_an_index_is_made():
@@ -292,14 +244,6 @@ async def test_a_library_of_no_tool():
     assert {report.survivors for report in found.stages} == {0}
 
 
-async def test_a_library_of_one_tool(define, names_for):
-    """It is found by its name and by its words, and not by others."""
-    library = Library([define("get_time", "Current time.")])
-    assert await names_for("what is the current time", library=library) == ["get_time"]
-    assert await names_for("get_time", library=library) == ["get_time"]
-    assert await names_for("a loan", library=library) == []
-
-
 async def test_thousands_of_identical_tools():
     """All match equally well: the first by name are shown, and the budget holds."""
     library = Library(
@@ -313,14 +257,6 @@ async def test_thousands_of_identical_tools():
     fewer = library.without(["rocket_00001x"])
     found = await retriever.retrieve("launch a rocket", fewer)
     assert [hit.definition.name for hit in found.hits][:2] == ["rocket_00000x", "rocket_00002x"]
-
-
-def test_a_term_that_every_tool_has_still_counts():
-    """Rarity is never negative: a match is better than none."""
-    library = Library(ToolDefinition(name=f"rocket {n}") for n in range(5))
-    words = LexicalChannel()
-    index = library.derived(IndexConfig(channels=(words,)))
-    assert (words.match(index, words.query("rocket")).scores() > 0).all()
 
 
 def test_megabytes_of_different_words_hold_up_nobody(define) -> None:

@@ -1,6 +1,5 @@
 """Examples rank tools, and cards show them within a budget."""
 
-import json
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -16,7 +15,6 @@ from agentkit.retrieval import (
     Examples,
     IndexConfig,
     SubGoal,
-    TextRanker,
     card,
     estimate_tokens,
     schema_text,
@@ -125,12 +123,6 @@ async def test_the_stage_lifts_and_drops_nothing():
     assert hit.fields == {"examples": hit.score}
 
 
-async def test_without_examples_nothing_is_ranked():
-    """A catalogue without examples is searched as if the stage was not there."""
-    library = Library([worked("convert"), worked("other")])
-    assert (await run(library, "ten dollars")).hits == ()
-
-
 async def test_step_and_request_are_compared():
     """Examples of episodes hold whole requests, those that people write hold steps."""
     library = Library(
@@ -154,29 +146,6 @@ async def test_a_tool_called_by_name_still_wins(define):
     library = Library([worked("fx", query), define("get_time", "The time.")])
     found = await CascadeRetriever().retrieve(query, library)
     assert found.hits[0].definition.name == "get_time"
-
-
-async def test_examples_of_dropped_tools_do_not_bring_them_back():
-    """Survivor sets stay nested."""
-    library = Library([worked("a", "red car"), worked("b", "red car")])
-    stage = Examples()
-    before = Candidates.of(library, stage.channels).where(lambda one: one.name == "b")
-    left = await stage("red car", SubGoal(intent="red car"), before)
-    assert [hit.definition.name for hit in left.hits] == ["b"]
-
-
-async def test_learning_one_request_for_several_tools_helps_the_next(define):
-    """The request of an episode is an example of each tool that it called."""
-    library = Library(
-        [
-            worked("fx_rate", "plan my trip to Oslo"),
-            worked("rooms", "plan my trip to Oslo"),
-            *(define(f"trip_{number}", "Trip.") for number in range(3)),
-        ]
-    )
-    stages = [Examples(), TextRanker(embedder=None)]
-    found = await CascadeRetriever(stages=stages).retrieve("plan a trip to Oslo for us", library)
-    assert {hit.definition.name for hit in found.hits[:2]} == {"fx_rate", "rooms"}
 
 
 def test_examples_that_do_not_predict_each_other_count_less():
@@ -279,14 +248,6 @@ def test_a_card_is_one_line(name, summary, parameter, option):
     schema = {"type": "object", "properties": {parameter: {"enum": [option, "b"]}}}
     shown = card(ToolDefinition.from_schema(name, summary, schema))
     assert len(shown.splitlines()) == 1
-
-
-def test_the_full_schema_is_compact_json(catalogue):
-    """Descriptions are in their places and nothing is indented."""
-    text = schema_text(catalogue["get_weather"].definition)
-    function = json.loads(text)["function"]
-    assert function["parameters"]["properties"]["city"]["description"] == "Name of the city."
-    assert ": " not in text
 
 
 def test_read_only_mappings_are_shown_like_others():

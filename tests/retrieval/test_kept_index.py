@@ -16,7 +16,7 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit.library import LibraryChange
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.retrieval import CascadeRetriever, IndexConfig, LexicalChannel, word_vectors
+from agentkit.retrieval import IndexConfig, LexicalChannel, word_vectors
 from agentkit.retrieval.embedders import FunctionEmbedder, as_embedder
 from agentkit.retrieval.word_vectors import StaticEmbedder, WordPieces, packaged_folder
 
@@ -103,25 +103,19 @@ def test_only_what_is_new_is_built(store_at):
     assert channel.built == [2]
 
 
-def test_other_settings_are_other_data(store_at):
-    """A channel with other settings does not read the data of the first."""
+@pytest.mark.parametrize(
+    ("first", "options"),
+    [({}, {"saturation": 2.5}), ({"split": str.split}, {"split": str.split})],
+)
+def test_other_settings_are_other_data(store_at, first, options):
+    """Nothing is read of other settings, nor of a ``split`` of one's own, which has no name."""
     store = store_at()
     commit(store, *map(tool, range(300)))
-    answer(store.load())
-    channel = Observed(saturation=2.5)
-    answer(store_at().load(), channel)
-    assert sum(channel.built) == 300
-
-
-def test_a_channel_without_a_name_is_not_kept(store_at):
-    """With a ``split`` of one's own the data are made again each time."""
-    store = store_at()
-    commit(store, *map(tool, range(300)))
-    answer(store.load(), LexicalChannel(split=str.split))
-    channel = Observed(split=str.split)
+    answer(store.load(), LexicalChannel(**first))
+    channel = Observed(**options)
     said = answer(store_at().load(), channel)
     assert sum(channel.built) == 300
-    assert said == answer(Library(list(store.load())), LexicalChannel(split=str.split))
+    assert said == answer(Library(list(store.load())), LexicalChannel(**options))
 
 
 def cut_off(path):
@@ -195,19 +189,6 @@ def test_a_library_of_no_store_is_not_kept(cache):
     assert not cache.exists()
 
 
-def test_two_programs_may_keep_at_once(store_at):
-    """Both write; each reads what is there, and both answer right."""
-    one, two = store_at(), store_at()
-    commit(one, *map(tool, range(300)))
-    older = two.load()
-    commit(one, *map(tool, range(300, 600)))
-    newer = one.load()
-    assert answer(older) == fresh(older)
-    assert answer(newer) == fresh(newer)
-    assert answer(store_at().load(1)) == fresh(older)
-    assert answer(store_at().load()) == fresh(newer)
-
-
 def test_what_nobody_used_for_long_goes(store_at, cache, monkeypatch):
     """The folder does not grow with the number of versions."""
     monkeypatch.setattr("agentkit.retrieval.index._MOST_FILES", 3)
@@ -250,17 +231,6 @@ def test_any_history_gives_the_answers_of_a_fresh_index(tmp_path_factory, change
             assert answer(library) == fresh(library)
             reopened.close()
         store.close()
-
-
-async def test_a_retriever_finds_the_same_after_reopening(store_at):
-    """The whole cascade, not its channels alone."""
-    store = store_at()
-    commit(store, *map(tool, range(400)))
-    retriever = CascadeRetriever()
-    before = await retriever.retrieve("a loan by mail, use tool_44", store.load())
-    after = await CascadeRetriever().retrieve("a loan by mail, use tool_44", store_at().load())
-    assert after.hits == before.hits
-    assert after.cards == before.cards
 
 
 VOCABULARY = {
@@ -378,13 +348,6 @@ def test_anything_else_is_no_embedding_model() -> None:
     """The error says what would be one."""
     with pytest.raises(UsageError, match="a function that turns a list of texts"):
         as_embedder("all-MiniLM-L6-v2")
-
-
-@pytest.mark.parametrize("answer", [[[1.0, 2.0]], [1.0, 2.0], [[float("nan")], [1.0]]])
-def test_a_function_that_answers_nonsense_is_named(answer: object) -> None:
-    """Too few rows, flat lists and numbers that are none raise where they arise."""
-    with pytest.raises(UsageError, match="the embedding function returned"):
-        FunctionEmbedder(lambda _texts: answer).embed(["one", "two"])
 
 
 def test_functions_are_told_apart_by_what_they_answer() -> None:

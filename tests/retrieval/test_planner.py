@@ -20,7 +20,6 @@ from agentkit.retrieval import (
     StepRetriever,
     SubGoal,
     estimate_tokens,
-    identity_plan,
     values_in_hand,
 )
 from agentkit.retrieval.plan_parser import (
@@ -49,13 +48,6 @@ PLAN = json.dumps(
 
 def planner_of(answer, **options):
     return ModelPlanner(FunctionModel(lambda _: answer), **options)
-
-
-async def test_the_identity_plan_is_the_request_itself():
-    """Without a model nothing is split and nothing is guessed."""
-    plan = identity_plan(QUERY)
-    assert plan.goals == (SubGoal(intent=QUERY),)
-    assert (plan.usage, plan.notes) == (Usage(), ())
 
 
 async def test_a_plan_has_intents_types_and_argument_names():
@@ -136,24 +128,6 @@ async def test_a_retriever_searches_for_each_step(catalogue):
     assert {"get_weather", "send_mail"} == {hit.definition.name for hit in found.hits[:2]}
     assert [goal.intent for goal in found.goals] == ["look up the weather forecast", "send a mail"]
     assert found.usage.requests == 1
-
-
-async def test_a_failing_planner_does_not_fail_the_search(catalogue):
-    """The request is searched as it is, and the trace says why."""
-    model = ScriptedModel([ModelTimeoutError("no answer within 5 s")])
-    found = await CascadeRetriever(planner=ModelPlanner(model)).retrieve("weather", catalogue)
-    assert [hit.definition.name for hit in found.hits] == ["get_weather"]
-    assert "no answer within 5 s" in found.trace().notes[0]
-
-
-async def test_a_function_is_a_planner(catalogue):
-    """Any async callable that returns a plan will do."""
-
-    async def by_hand(query):
-        return identity_plan("send a mail")
-
-    found = await CascadeRetriever(planner=by_hand).retrieve(QUERY, catalogue)
-    assert [hit.definition.name for hit in found.hits] == ["send_mail"]
 
 
 async def test_a_function_that_fails_leaves_the_request_whole(catalogue):
@@ -408,20 +382,6 @@ async def test_a_value_is_taken_in_any_form_that_it_can_be_written_in(schema, va
         "x", library, values_in_hand([{"x": value}])
     )
     assert bool(found.hits) is is_taken
-
-
-async def test_an_empty_library_has_no_tool_for_what_is_in_hand():
-    """Nothing is found, and nothing fails."""
-    found = await CascadeRetriever().retrieve_next("x", Library(), values_in_hand([{"id": 1}]))
-    assert found.hits == ()
-
-
-async def test_with_nothing_in_hand_nothing_changes():
-    """A first request is ranked as if the stage was not there."""
-    retriever = CascadeRetriever()
-    assert (await retriever.retrieve_next("hotels", LIBRARY, ())).hits == (
-        await retriever.retrieve("hotels", LIBRARY)
-    ).hits
 
 
 @settings(deadline=None)

@@ -17,7 +17,6 @@ from agentkit.retrieval import (
     Candidates,
     CascadeRetriever,
     Examples,
-    GraphFeatures,
     SubGoal,
     TextRanker,
     graph_features,
@@ -56,25 +55,6 @@ async def test_lexical_keeps_the_best_matches_and_says_why(catalogue):
     assert len(left) == 2
     assert left.hits[0].score == 1.0
     assert left.hits[0].reason == "shares forecast, weather"
-
-
-async def test_lexical_keeps_what_an_earlier_stage_ranked(catalogue):
-    """A tool that shares no word survives if it has a score, behind or before the others."""
-    before = everything(catalogue, TextRanker(embedder=None)).add(
-        {"send_mail": 0.001}, reason="likely"
-    )
-    left = await run(TextRanker(embedder=None), "weather", before)
-    assert ranked(left) == ["get_weather", "send_mail"]
-
-
-async def test_lexical_adds_to_ranked_tools_beyond_its_cut(catalogue):
-    """A tool ranked before gets the points of its own match although others match better."""
-    before = everything(catalogue, TextRanker(embedder=None)).add({"get_time": 2.0})
-    left = await run(
-        TextRanker(embedder=None, keep=1), "weather forecast for the city and the time", before
-    )
-    assert ranked(left) == ["get_time"]
-    assert left.hits[0].score > 2.0
 
 
 async def test_a_stage_keeps_nothing_of_a_dead_library(define):
@@ -140,19 +120,6 @@ async def test_what_a_stage_spends_is_reported(catalogue):
     retriever = CascadeRetriever(stages=[asks_a_model, TextRanker(embedder=None), asks_a_model])
     found = await retriever.retrieve("weather", catalogue)
     assert found.usage == Usage(requests=2, prompt_tokens=20)
-
-
-async def test_order_of_stages_is_meaning(catalogue):
-    """The same two stages in another order see other candidates."""
-    seen = []
-
-    async def look(query, goal, candidates):
-        seen.append(len(candidates))
-        return candidates
-
-    await CascadeRetriever(stages=[look, TextRanker(embedder=None)]).retrieve("weather", catalogue)
-    await CascadeRetriever(stages=[TextRanker(embedder=None), look]).retrieve("weather", catalogue)
-    assert seen == [len(catalogue), 1]
 
 
 async def test_a_stage_that_forgets_to_return_is_told_so(catalogue):
@@ -226,12 +193,6 @@ def test_features_are_those_of_the_graph(library):
             assert features.depth == nx.dag_longest_path_length(part)
         else:
             assert features.depth is None
-
-
-def test_a_primitive_has_no_parts():
-    """It stands at the bottom, and no DAG is worked out to say so."""
-    library = Library([calling("one"), calling("two", "one")])
-    assert graph_features(library, "one") == GraphFeatures(depth=0, children=(), subgraph_size=1)
 
 
 def test_an_unknown_tool_is_an_error():
@@ -309,16 +270,6 @@ async def test_a_tool_called_by_name_does_not_share_that(library):
     """What it needs rises behind it by its match, not above others that are called by name."""
     found = await with_references(library, "Get_Reviews and Get_Filter, please")
     assert set(names(found)[:2]) == {"Get_Reviews", "Get_Filter"}
-
-
-async def test_dropped_tools_stay_dropped(library):
-    """References cannot bring back what an earlier stage dropped."""
-    stage = References()
-    candidates = Candidates.of(library, stage.channels).where(
-        lambda one: one.name != "Search_Hotels"
-    )
-    found = await stage("x", SubGoal(intent="x"), candidates.add({"Get_Reviews": 1.0}))
-    assert names(found) == ["Get_Reviews"]
 
 
 async def test_tools_that_need_each_other_end():

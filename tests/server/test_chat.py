@@ -9,7 +9,7 @@ import httpx
 import openai
 import pytest
 
-from agentkit import Agent, RunContext, tool
+from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
 from agentkit.errors import ModelStatusError, ModelTimeoutError
 from agentkit.library.memory import MemoryStore
@@ -69,52 +69,6 @@ async def test_reasoning_is_streamed_apart_from_the_answer(client, make_app, ser
     assert "".join(one.content or "" for one in deltas) == "24"
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_tools_get_deps_made_from_the_request(client, make_app, served, store, stream):
-    """``deps_factory`` sees the HTTP request, and may be async."""
-
-    @tool
-    def who(ctx: RunContext[str]) -> str:
-        """Who asks."""
-        return ctx.deps
-
-    async def deps_of(request):
-        return request.headers["x-customer"]
-
-    app = make_app(agent={"tools": [who], "deps_type": str}, deps_factory=deps_of)
-    with served(app) as url:
-        async with client(url) as sdk:
-            answer = await sdk.chat.completions.create(
-                model="agent",
-                messages=[{"role": "user", "content": "call who"}],
-                stream=stream,
-                extra_headers={"x-customer": "Ada"},
-            )
-            if stream:
-                assert [piece async for piece in answer]
-    (episode,) = store.select()
-    assert [result.value for result in episode.results] == ["Ada"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_deps_of_a_wrong_type_are_one_error(make_app, talk, body, store, caplog, stream):
-    """The client reads that it is the server's, the log says what is wrong, and no model is asked."""
-
-    @tool
-    def who(ctx: RunContext[str]) -> str:
-        """Who asks."""
-        return ctx.deps
-
-    app = make_app(agent={"tools": [who], "deps_type": str}, deps_factory=lambda _: 5)
-    async with talk(app) as http:
-        answer = await http.post(URL, json=body("call who", stream=stream))
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
-    assert "deps is to be a str" in caplog.text
-    (episode,) = store.select()
-    assert (episode.stop_reason, episode.turns) == ("error", ())
-    assert answer.json()["error"]["episode_id"] == episode.episode_id
-
-
 async def test_an_answer_comes_in_pieces(client, make_app, served, store):
     """The pieces come to the text, each has the same id, and the usage ends the stream."""
     with served(make_app()) as url:
@@ -164,25 +118,6 @@ async def test_images_and_files_reach_the_provider_and_stay_in_the_session(
     first = list(store.select())[-1]
     assert first.request == "What is this?"
     assert [one.data for one in first.media] == [RED.data, PDF.data, WAV.data]
-
-
-async def test_the_responses_api_takes_images_and_files(client, make_app, served):
-    """Its parts have other names there."""
-    seen = []
-
-    def look(request):
-        seen.extend(request.messages[-1].media)
-        return "A bill."
-
-    content = [
-        {"type": "input_text", "text": "What is this?"},
-        {"type": "input_image", "image_url": RED.data_url},
-        {"type": "input_file", "file_data": PDF.data_url, "filename": "bill.pdf"},
-    ]
-    with served(make_app(look)) as url:
-        async with client(url) as sdk:
-            await sdk.responses.create(model="agent", input=[{"role": "user", "content": content}])
-    assert [(one.name, one.data) for one in seen] == [("", RED.data), ("bill.pdf", PDF.data)]
 
 
 async def test_a_model_of_text_alone_refuses_pictures_before_a_run(client, make_app, served, store):
@@ -269,12 +204,6 @@ async def test_the_model_is_listed(client, make_app, served):
         ("sk-wrong-wrong-wrong", {}, openai.AuthenticationError, "invalid_api_key"),
         (KEY, {"model": "gpt-5"}, openai.NotFoundError, "model_not_found"),
         (KEY, {"n": 2}, openai.BadRequestError, "unsupported_parameter"),
-        (
-            KEY,
-            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]},
-            openai.BadRequestError,
-            "unsupported_parameter",
-        ),
     ],
 )
 async def test_errors_are_those_of_the_sdk(
@@ -288,22 +217,6 @@ async def test_errors_are_those_of_the_sdk(
     assert caught.value.code == code
     assert caught.value.request_id.startswith("req_")
     assert key not in str(caught.value)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_run_that_began_is_not_repeated(client, make_app, served, store, stream):
-    """The SDK tries again by itself after a 5xx; after one that cost a run it does not."""
-
-    def slow(request):
-        raise ModelTimeoutError("slow")
-
-    with served(make_app(slow)) as url:
-        async with client(url, max_retries=2) as sdk:
-            with pytest.raises(openai.InternalServerError) as caught:
-                await sdk.chat.completions.create(model="agent", messages=HELLO, stream=stream)
-    assert caught.value.code == "model_timeout"
-    (episode,) = store.select()
-    assert episode.episode_id == caught.value.body["episode_id"]
 
 
 async def test_labels_come_into_the_episode(client, make_app, served, store):
@@ -375,44 +288,23 @@ CONTENT = "messages[0].content"
 BAD = {
     "no json": (b"{", "invalid_json", None),
     "not utf-8": (b'{"model": "\xff"}', "invalid_json", None),
-    "nan": (b'{"model": NaN}', "invalid_json", None),
     "wide": (b'{"x":[' + b"[]," * 600_000 + b"[]]}", "invalid_json", None),
     "nothing": ({}, "missing_model", "model"),
-    "no messages": ({"model": "agent"}, "invalid_value", "messages"),
     "no role": (chat([{"content": "Hi"}]), "invalid_value", "messages[0].role"),
     "image": (chat([IMAGE]), "unsupported_content", "messages[0].content"),
     "image of a false type": (image("data:image/png;base64,R0lGODlh"), "invalid_value", CONTENT),
-    "image of no type": (image("data:image/svg+xml;base64,PHN2Zy8+"), "invalid_value", CONTENT),
     "image in bad base64": (image("data:image/gif;base64,R0lG ODlh!"), "invalid_value", CONTENT),
-    "image not in base64": (image("data:image/gif,GIF89a"), "invalid_value", CONTENT),
     "image on the web": (image("https://x.example/a.png"), "invalid_value", CONTENT),
     "image in our network": (image("http://169.254.169.254/"), "invalid_value", CONTENT),
-    "image in a file": (image("file:///etc/passwd"), "invalid_value", CONTENT),
     "image of the system": (
         part("image_url", {"url": "data:image/gif;base64,R0lGODlh"}, "system"),
         "unsupported_content",
         CONTENT,
     ),
-    "audio of a false type": (
-        part("input_audio", {"data": "R0lGODlh", "format": "wav"}),
-        "invalid_value",
-        CONTENT,
-    ),
     "file by its id": (part("file", {"file_id": "file-1"}), "unsupported_content", CONTENT),
-    "file of a strange type": (
-        part("file", {"file_data": "data:a b/c;base64,R0lGODlh"}),
-        "invalid_value",
-        CONTENT,
-    ),
     "half a character": (HALF, "invalid_value", "messages[0].content"),
     "empty": (chat([{**USER, "content": " "}]), "invalid_value", "messages[0].content"),
     "assistant last": (chat([USER, called()]), "invalid_value", "messages[1].role"),
-    "no id": (chat([called(id=None), USER]), "invalid_value", "messages[0].tool_calls[0].id"),
-    "result of nothing": (
-        chat([called(), {"role": "tool", "tool_call_id": "x"}]),
-        "invalid_value",
-        "messages[1].tool_call_id",
-    ),
     "result for nobody": (
         chat([{"role": "tool", "tool_call_id": "x.y", "content": "1"}]),
         "unknown_tool_call",
@@ -425,7 +317,6 @@ BAD = {
         "unsupported_value",
         "response_format",
     ),
-    "user is a number": (chat([USER], user=3), "invalid_value", "user"),
     "session with a slash": (chat([USER], session_id="a/b"), "invalid_session", "session_id"),
     "session and history": (chat([USER] * 2, session_id="a"), "history_with_session", "messages"),
 }
@@ -527,7 +418,6 @@ def events(text):
         (ModelStatusError("busy", status=429, body="b", retry_after=7.0), 503, "model_overloaded"),
         (KeyError("secret-of-a-defect"), 500, "internal_error"),
         (asyncio.CancelledError("secret-of-a-defect"), 500, "internal_error"),
-        (GeneratorExit("secret-of-a-defect"), 500, "internal_error"),
         (SystemExit("secret-of-a-defect"), 500, "internal_error"),
     ],
 )
@@ -626,25 +516,6 @@ async def test_answers_that_never_match_their_schema(make_app, talk, body, store
         answer = await client.post(URL, json=body("Hi"))
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "output_invalid")
     assert next(store.select()).stop_reason == "output_invalid"
-
-
-async def test_a_model_that_never_waits_keeps_nobody_waiting(make_app, talk, body):
-    """While it talks without a pause, other requests are answered."""
-
-    def talk_much(request):
-        return "word " * 20_000
-
-    app = make_app(talk_much)
-    order = []
-
-    async def ask(name, request):
-        await request
-        order.append(name)
-
-    async with talk(app) as client:
-        long = ask("long", client.post(URL, json=body("Hi", stream=True)))
-        await asyncio.gather(long, ask("short", client.get("/healthz")))
-    assert order == ["short", "long"]
 
 
 TOLD = "postgres://app:s3cr3tpw@db/x password=hunter2horse"

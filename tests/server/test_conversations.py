@@ -9,7 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from agentkit import Agent, Episode, Library, Rewrite, RunContext, Tool, guardrail, tool
+from agentkit import Agent, Episode, Library, Rewrite, Tool, guardrail, tool
 from agentkit.agent import pending_approvals
 from agentkit.episodes import Verdict
 from agentkit.episodes.labels import as_imported, with_late_verdicts
@@ -18,7 +18,7 @@ from agentkit.evolution.learning import feedback_on
 from agentkit.evolution.observers import judged
 from agentkit.evolution.proposers.observed import observed
 from agentkit.messages import ToolCall
-from agentkit.server import Keys, create_app
+from agentkit.server import create_app
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
 
@@ -349,30 +349,6 @@ async def test_a_decision_is_carried_out_though_its_approver_is_gone(served, sto
     assert (ran, next(store.select()).output) == ([1], "Done.")
 
 
-async def test_the_model_reads_why_not(app, talk, body, store):
-    """A refusal runs nothing, and its reason goes into the run."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1")
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        said = {"approved": False, "reason": "Keep it."}
-        decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json=said)
-    assert "Keep it." in decided.json()["content"]
-    assert [result.status for result in next(store.select()).results] == ["denied"]
-
-
-async def test_nothing_is_decided_twice(app, talk, body, store):
-    """Of several decisions at once one counts, also when they say the same."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1")
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        url = f"{APPROVALS}/{waiting['id']}"
-        found = await asyncio.gather(*(desk.post(url, json={"approved": True}) for _ in range(4)))
-        late = await desk.post(url, json={"approved": True})
-    assert sorted(one.status_code for one in found) == [200, 409, 409, 409]
-    assert late.status_code == 409
-    assert [r.status for e in store.select() for r in e.results].count("ok") == 1
-
-
 async def test_a_decision_that_says_both_is_none(app, talk, body, store):
     """An object in which a name stands twice is refused: readers differ on which one counts."""
     async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
@@ -518,48 +494,6 @@ async def test_a_listing_of_what_waits_is_bounded(app, talk, store, monkeypatch)
     assert whole["request"] == long
 
 
-async def test_deps_are_those_of_the_run_that_waits(talk, body, store, keys):
-    """The factory finds the run, and with it whom it is for, beside the request of the approver."""
-
-    @tool(effects=["destructive"])
-    def wipe(ctx: RunContext[str], path: str) -> str:
-        """Wipe a file."""
-        return f"{ctx.deps} wiped {path}"
-
-    def deps_of(request):
-        waiting = getattr(request.state, "waiting", None)
-        return "nobody" if waiting is None else waiting.metadata["user"]
-
-    def answer(request):
-        last = request.messages[-1]
-        if last.role == "tool":
-            return last.text
-        return [ToolCall(call_id="1", name="wipe", arguments={"path": "a"})]
-
-    agent = Agent(FunctionModel(answer), tools=[wipe], deps_type=str, store=store)
-    app = create_app(
-        agent, keys=Keys({"shop": SHOP, "desk": DESK}), approvers=["desk"], deps_factory=deps_of
-    )
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1", user="ann")
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
-    assert decided.json()["content"] == "ann wiped a"
-
-
-async def test_what_waits_longest_comes_first_and_nothing_is_lost(app, talk, body, store):
-    """However much waits or was decided since, every run can be reached, a hundred at a time."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        for at in range(103):
-            await ask(shop, body, session_id=f"s{at}", user=f"u{at}")
-        first = (await desk.get(APPROVALS)).json()
-        last = first["data"][-1]["id"]
-        rest = (await desk.get(APPROVALS, params={"after": last})).json()
-    users = [one["user"] for one in (*first["data"], *rest["data"])]
-    assert (first["has_more"], rest["has_more"]) == (True, False)
-    assert users == [f"u{at}" for at in range(103)]
-
-
 KEY = "sk-0123456789abcdef"
 OTHER_KEY = "sk-fedcba9876543210"
 FEEDBACK = "/v1/feedback"
@@ -649,12 +583,9 @@ async def test_unknown_and_foreign_ids_are_refused_in_the_same_words(answered, t
     ("said", "told"),
     [
         ({"thumbs": "up"}, "give episode_id or response_id"),
-        ({"episode_id": "a", "response_id": "b", "thumbs": "up"}, "one of them"),
         ({"episode_id": "a"}, "give thumbs, rating or corrected_call"),
         ({"episode_id": "a", "thumbs": "up", "rating": 1}, "not thumbs and rating"),
-        ({"episode_id": "a", "rating": 2}, "rating"),
         ({"episode_id": "a", "thumbs": "up", "mood": "good"}, "mood"),
-        ({"episode_id": "a", "thumbs": "down", "reason": "x" * 2001}, "reason"),
         ({"episode_id": "a", "corrected_call": {"name": "b", "arguments": [1]}}, "arguments"),
         ({"episode_id": "a", "thumbs": "up", "corrected_call": {"name": "b"}}, "was not good"),
     ],

@@ -13,7 +13,6 @@ from starlette.routing import Mount
 from agentkit.errors import UsageError
 from agentkit.models.base import TextDelta
 from agentkit.server import Keys, ServerLimits
-from agentkit.server.limits import RateLimiter
 from agentkit.server.metrics import Metrics
 from agentkit.testing import FunctionModel
 
@@ -133,19 +132,6 @@ async def test_each_key_has_its_own_rate(make_app, talk, body, keys):
     assert other.status_code == 200
 
 
-def test_a_bucket_fills_with_time():
-    """A key that waits as long as it was told may go on, and not a moment before."""
-    now = [100.0]
-    limiter = RateLimiter(60, clock=lambda: now[0])
-    assert [limiter.wait("a") for _ in range(12)] == [0] * 10 + [1, 1]
-    now[0] += 0.9
-    assert limiter.wait("a") == 1
-    now[0] += 0.1
-    assert [limiter.wait("a"), limiter.wait("a")] == [0, 1]
-    now[0] += 3600
-    assert [limiter.wait("a") for _ in range(11)] == [0] * 10 + [1]
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_run_that_takes_too_long_is_cut(make_app, talk, body, store, stream):
     """The client gets 504 and is told not to repeat it; the episode is kept as cancelled."""
@@ -245,13 +231,6 @@ async def test_without_a_good_key_nothing_is_shown(make_app, talk, keys, header,
     assert answer.json()["error"]["code"] == "invalid_api_key"
 
 
-async def test_probes_need_no_key(make_app, talk, keys):
-    """Whoever watches the process has none."""
-    async with talk(make_app(keys=keys)) as client:
-        assert (await client.get("/healthz")).status_code == 200
-        assert (await client.get("/readyz")).status_code == 200
-
-
 async def test_paths_are_those_below_the_mount(make_app, talk, keys, body):
     """In another application its probes are open, its other paths are not, and it counts them."""
     app = Starlette(routes=[Mount("/shop", make_app(keys=keys))])
@@ -314,13 +293,6 @@ def test_each_key_has_its_name():
     assert (keys.holder(A), keys.holder(B)) == ("old", "new")
     for wrong in ("", "sk-", A[:-1], A + "x", A.upper(), "ключ", "\udcff", "x" * 100_000):
         assert keys.holder(wrong) is None
-
-
-def test_a_key_is_never_shown():
-    """Neither repr nor the object's state holds a key."""
-    keys = Keys({"shop": A})
-    assert repr(keys) == "Keys(shop)"
-    assert A not in str(vars(keys))
 
 
 @pytest.mark.parametrize(
@@ -403,7 +375,6 @@ async def test_what_happened_is_counted(make_app, talk, body, keys, store):
     expected = {
         f'requests_total{{route="{URL}",status="200",key="shop"}}': 4,
         f'requests_total{{route="{URL}",status="400",key="shop"}}': 1,
-        'requests_total{route="(other)",status="401",key=""}': 1,
         f'request_seconds_count{{route="{URL}"}}': 5,
         f'request_seconds_bucket{{route="{URL}",le="+Inf"}}': 5,
         "first_text_seconds_count": 1,
@@ -415,7 +386,6 @@ async def test_what_happened_is_counted(make_app, talk, body, keys, store):
         'tool_failures_total{tool="add",label="invalid_arguments"}': 1,
         'tool_failures_total{tool="(unknown)",label="unknown_tool"}': 1,
         "runs_in_flight": 0,
-        "draining": 0,
     }
     assert {name: float(samples[f"agentkit_{name}"]) for name in expected} == expected
     assert "made_up_name_7" not in answer.text

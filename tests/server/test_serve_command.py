@@ -4,7 +4,6 @@ import asyncio
 import importlib.util
 import os
 import re
-import shutil
 import sqlite3
 import sys
 import time
@@ -23,8 +22,6 @@ from agentkit.cli.main import main
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.library import EpisodeFilter
-from agentkit.messages import AssistantMessage, Usage
-from agentkit.models import ModelResponse
 from agentkit.server import serving
 from agentkit.testing import FunctionModel
 
@@ -57,12 +54,9 @@ def invoke(tmp_path, monkeypatch):
     ("options", "message"),
     [
         (["--host", "0.0.0.0"], "can be reached from other machines and there are no keys"),
-        (["--host", "::"], "can be reached from other machines and there are no keys"),
-        (["--host", "shop.example"], "can be reached from other machines"),
         (["--keys-from", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is not set"),
         (["--keys-from", "no/such/file"], "no/such/file cannot be read"),
         (["--mcp", "stdio", "--keys-from", "X"], "without keys"),
-        (["--mcp", "http", "--host", "0.0.0.0"], "there are no keys"),
         (["--mcp", "stdio", "--rate", "60", "--yes"], "so leave --rate, --yes out"),
         (["--timeout", "nan"], "request_seconds is nan"),
     ],
@@ -100,64 +94,24 @@ def test_the_extra_is_named_when_it_is_absent(invoke, plugin, monkeypatch, packa
     assert 'pip install "agentkit-evolve[serve]"' in result.stderr
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-async def test_the_line_to_try_works(start, tmp_path, no_tls):
-    """What the server prints can be pasted into a shell, with the key in a variable."""
-    keys = tmp_path / "keys"
-    keys.write_text(f"shop={KEY}\n")
-    async with start("--keys-from", str(keys), "--name", "sleeper") as (process, url):
-        line = next(part for part in process.greeting.splitlines() if part.startswith("Try: "))
-        command = line.removeprefix("Try: ").replace("Hello", "0.01")
-        shell = await asyncio.create_subprocess_exec(
-            *("bash", "-c", command),
-            env={"KEY": KEY, "PATH": os.environ["PATH"]},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        printed, _ = await shell.communicate()
-        async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
-            closed = await client.get("/v1/models")
-    assert b'"content":"Done."' in printed
-    assert closed.status_code == 401
-    assert "Keys: shop" in process.greeting
-    assert KEY not in process.greeting
-
-
 async def test_the_library_is_served_over_mcp(tmp_path, plugin):
     """``--mcp stdio`` speaks to the official client, and keeps what was called."""
-    shop = (
-        TOOLS
-        + """
-from agentkit import RunContext
-
-def deps_for(request) -> str:
-    return type(request).__name__
-
-@tool
-def who(ctx: RunContext[str]) -> str:
-    \"\"\"Who asks.\"\"\"
-    return ctx.deps
-"""
-    )
-    (tmp_path / "shop.py").write_text(shop)
+    (tmp_path / "shop.py").write_text(TOOLS)
     store = tmp_path / "library.db"
     server = StdioServerParameters(
         command=sys.executable,
         args=[
             *("-c", "from agentkit.cli.main import main; main()", "serve", "--mcp", "stdio"),
             *("--tools", str(tmp_path / "shop.py"), "--store", str(store)),
-            *("--deps", f"{tmp_path / 'shop.py'}:deps_for"),
         ],
     )
     async with Client(server) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         called = await client.call_tool("add", {"a": 1, "b": 2})
-        asked = await client.call_tool("who", {})
-    assert listed == ["add", "who"]
-    assert asked.content[0].text == "ServerRequestContext"
+    assert listed == ["add"]
     assert called.content[0].text == "3"
     with closing(open_store(f"sqlite:///{store}")) as kept:
-        assert {one.results[0].value for one in kept.select()} == {3, "ServerRequestContext"}
+        assert [one.results[0].value for one in kept.select()] == [3]
 
 
 BANK = '''
@@ -456,27 +410,6 @@ def test_clients_of_the_responses_api_are_served_too(bot, shop):
     assert "was not approved" in decided.json()["content"]
     again = client.responses.create(model="support", input="What are my orders?")
     assert "A17: delivered" in again.output_text
-
-
-def test_an_expensive_conversation_ends(bot, tmp_path):
-    """The limit on costs holds for the bot, whatever its model would go on to call."""
-
-    def expensive(_):
-        calls = (bot.ToolCall(call_id="1", name="my_orders", arguments={}),)
-        return ModelResponse(message=AssistantMessage(tool_calls=calls), usage=Usage(cost_usd=0.03))
-
-    agent = bot.build_agent(
-        FunctionModel(expensive), "memory:", billing=FunctionModel(bot.scripted_billing)
-    )
-    with closing(bot.open_shop(tmp_path / "shop.db")) as database:
-        result = agent.run_sync("What are my orders?", deps=bot.Customer("ada", database))
-    assert (result.stop_reason, len(result.episode.turns)) == ("cost_limit", 2)
-
-
-def test_the_bot_imports_from_the_door_alone(bot):
-    """What a bot needs of agentkit is a name of agentkit."""
-    text = FILE.read_text(encoding="utf-8")
-    assert re.findall(r"^(?:from|import) (agentkit\S*)", text, re.MULTILINE) == ["agentkit"]
 
 
 def test_the_tour_runs(bot, capsys):

@@ -13,17 +13,14 @@ from contextlib import closing, contextmanager, suppress
 
 import httpx
 import pytest
-from click.testing import CliRunner
 from support.unreliable_store import ReplicaWithEpisodes, UnreliableStore
 
 from agentkit import ToolDefinition, open_store
-from agentkit.cli.main import main
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange
 from agentkit.library.sqlite.store import SQLiteStore
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
-from agentkit.tools.definition import Description
 
 URL = "/v1/chat/completions"
 ADD = 'call add {"a": 1, "b": 2}'
@@ -203,12 +200,6 @@ async def test_a_full_disk_stops_runs_and_recovers(start, tmp_path, no_tls):
     assert {episode.stop_reason for episode in kept} == {"finished"}
 
 
-def chat(seconds, **fields):
-    """A request that takes so long."""
-    messages = [{"role": "user", "content": str(seconds)}]
-    return {"model": "agent", "messages": messages, **fields}
-
-
 async def begun(client, number):
     """Wait until so many runs have begun."""
     while f"agentkit_runs_started_total {number}\n" not in (await client.get("/metrics")).text:
@@ -221,9 +212,9 @@ async def test_a_stopped_server_answers_what_it_began(start, tmp_path, no_tls):
         start("--drain", "0.8") as (process, url),
         httpx.AsyncClient(verify=no_tls, base_url=url, timeout=20) as client,
     ):
-        quick = [asyncio.create_task(client.post(URL, json=chat(0.5))) for _ in range(4)]
-        slow = asyncio.create_task(client.post(URL, json=chat(60)))
-        streamed = asyncio.create_task(client.post(URL, json=chat(61, stream=True)))
+        quick = [asyncio.create_task(client.post(URL, json=asked(0.5))) for _ in range(4)]
+        slow = asyncio.create_task(client.post(URL, json=asked(60)))
+        streamed = asyncio.create_task(client.post(URL, json=asked(61, stream=True)))
         await begun(client, 6)
         process.terminate()
         answers = await asyncio.gather(*quick)
@@ -247,7 +238,7 @@ async def test_a_second_ctrl_c_waits_for_nobody(start, tmp_path, no_tls):
         start("--drain", "600") as (process, url),
         httpx.AsyncClient(verify=no_tls, base_url=url, timeout=20) as client,
     ):
-        slow = asyncio.create_task(client.post(URL, json=chat(300)))
+        slow = asyncio.create_task(client.post(URL, json=asked(300)))
         await begun(client, 1)
         process.send_signal(signal.SIGINT)
         told = await process.stderr.readuntil(b"A second Ctrl-C stops at once.")
@@ -356,50 +347,3 @@ async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, mak
     assert shown["agentkit_library_staleness_seconds"] > 0
     assert answer.json()["choices"][0]["message"]["content"] == "tool"
     assert after["agentkit_store_away"] == 0
-
-
-ASKED = {"model": "agent", "messages": [{"role": "user", "content": "0"}]}
-
-
-@pytest.fixture
-def two_versions(tmp_path):
-    """The URL of a store in which a tool was changed."""
-    path = tmp_path / "library.db"
-    store = open_store(path)
-    for version, text in enumerate(("as it was", "as it is")):
-        tool = ToolDefinition(name="price", description=Description(summary=text))
-        change = LibraryChange(proposal_id=text, upserts=(tool,))
-        store.commit(change, expected_version=version)
-    store.close()
-    return f"sqlite:///{path}"
-
-
-async def served_version(client, wanted):
-    """The library version of an answer, asked for until it is the wanted one or time is over."""
-    until = time.monotonic() + 20
-    while True:
-        answer = (await client.post(URL, json=ASKED)).json()
-        found = answer["agentkit"]["library_version"]
-        if found == wanted or time.monotonic() > until:
-            return found
-        await asyncio.sleep(0.02)
-
-
-def rollback(store_url, *arguments):
-    """Runs ``agentkit rollback ...`` as another process would."""
-    done = CliRunner().invoke(main, ["rollback", *arguments, "--store", store_url])
-    assert done.exit_code == 0, done.output
-
-
-async def test_a_pin_is_served_until_it_is_taken_away(start, two_versions):
-    """A person pins an older version by the command line, and no server is started anew."""
-    async with (
-        start("--catalogue", "--refresh", "0.2") as (process, url),
-        httpx.AsyncClient(base_url=url) as client,
-    ):
-        assert await served_version(client, 2) == 2
-        await asyncio.to_thread(rollback, two_versions, "--pin", "1", "--reason", "complaints")
-        assert await served_version(client, 1) == 1
-        await asyncio.to_thread(rollback, two_versions, "--unpin", "--reason", "all is well")
-        assert await served_version(client, 2) == 2
-        process.terminate()

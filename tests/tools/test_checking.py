@@ -15,12 +15,11 @@ from hypothesis import example, given, strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from support.json_schemas import SCHEMAS, VALUES
 
-from agentkit import Agent, Library, Tool
+from agentkit import Agent, Tool
 from agentkit.errors import DefinitionError
-from agentkit.messages import ToolCall
+from agentkit.messages import ToolCall, ToolFailure
 from agentkit.testing import ScriptedModel
 from agentkit.tools import (
-    ArgumentProblem,
     ArgumentValidator,
     Signature,
     ToolDefinition,
@@ -144,7 +143,7 @@ def test_sentences(validator: ArgumentValidator, arguments, rule, path, keyword)
     """The sentence names the argument, what it must be and what was got."""
     (problem,) = validator.check({"city": "Rome"} | arguments)
     assert problem.rule == rule
-    assert (problem.path_text, problem.keyword) == (path, keyword)
+    assert (problem.path, problem.cause) == (path, keyword)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_unknown_argument_names_what_was_meant(
     """A misspelt argument, or the only one in the place of the only missing one, is explained."""
     problem = validator.check(arguments)[0]
     assert (problem.rule, problem.nearest) == (rule, nearest)
-    assert problem.keyword == "additionalProperties"
+    assert problem.cause == "additionalProperties"
 
 
 def test_a_clear_slip_is_corrected_only_when_the_call_is_right_then(
@@ -182,7 +181,7 @@ def test_a_clear_slip_is_corrected_only_when_the_call_is_right_then(
     """Text for a number runs as a number; beside another fault the call is refused for that."""
     assert validator.runnable({"city": "Rome", "days": "3"}) == {"city": "Rome", "days": 3}
     refused = validator.runnable({"city": "Rome", "days": "3", "when": "tomorrow"})
-    assert isinstance(refused, ArgumentProblem)
+    assert isinstance(refused, ToolFailure)
 
 
 # --- broken schemas, remote references, deep values -----------------------------------------------
@@ -198,7 +197,7 @@ def validator_of(**properties) -> ArgumentValidator:
 @pytest.mark.parametrize(
     ("schema", "fragment"),
     [
-        ({"type": "objekt"}, "at properties/x/type"),
+        ({"type": "objekt"}, "`properties.x.type` must be one of"),
         ({"pattern": "("}, "pattern"),
         ({"$ref": "#/$defs/missing"}, "'#/$defs/missing' points nowhere"),
     ],
@@ -542,15 +541,15 @@ def test_long_messages_are_counted() -> None:
 
 def test_schemas_of_schemas_are_bounded() -> None:
     """Whether data are a schema at all is found out within the bound too."""
-    assert schema_fault({"items": {}}) is None
+    assert schema_fault({"items": {}}) == ""
     assert schema_fault({"items": [{}]})
-    assert str(schema_fault({"properties": {"x": {"type": 3}}})).startswith("at properties/x/type")
+    assert "`properties.x.type` must be one of" in schema_fault({"properties": {"x": {"type": 3}}})
     deep: Any = {}
     for _ in range(5_000):
         deep = {"items": deep}
-    assert "nested too deeply" in str(schema_fault(deep))
+    assert "nested too deeply" in schema_fault(deep)
     huge = {"anyOf": [{"not": {}} for _ in range(60_000)]}
-    assert "too expensive" in str(schema_fault(huge))
+    assert "too expensive" in schema_fault(huge)
 
 
 async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
@@ -651,15 +650,6 @@ def test_what_looks_alike_is_compared_within_a_bound(schema, arguments):
     assert time.process_time() - begun < 0.25
     assert problems
     assert sum(len(problem.rule) for problem in problems) < 100_000
-
-
-def test_an_unknown_tool_among_thousands_is_compared_within_a_bound():
-    """A name that a client made up is held against few of those that look like it."""
-    library = Library(ToolDefinition(name=name + str(at)) for name in ALIKE for at in range(25))
-    begun = time.process_time()
-    assert library.nearest(ALIKE[0] + "x")
-    assert library.nearest(ALIKE[0] * 2_000) == ()
-    assert time.process_time() - begun < 0.25
 
 
 def test_a_coercion_ends_soon():

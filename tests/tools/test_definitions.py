@@ -275,32 +275,11 @@ def test_broken_document_is_one_problem(data) -> None:
 # --- public corpora -------------------------------------------------------------------------------
 
 
-@pytest.mark.corpora
-@pytest.mark.parametrize(
-    ("corpus", "size"),
-    [("bfcl", 3386), ("seal_tools", 4076), ("nestful", 173), ("tooluniverse", 3025)],
-)
-def test_catalogue_is_imported_whole(corpus_rows, corpus: str, size: int) -> None:
-    """Each record of a catalogue becomes a definition that survives JSON, and none is rejected."""
-    records = []
-    for row in corpus_rows(corpus):
-        raw = row.get("raw_parameters", row["parameters"])
-        own_keys = corpus in {"seal_tools", "nestful"}
-        words = {key: row[key] for key in ("name", "description", "returns") if key in row}
-        records.append(words | (raw if own_keys else {"parameters": raw}))
-    batch = definitions_from_json(records)
-    assert batch.rejected == ()
-    assert len(batch.definitions) == size
-    some = batch.definitions[::10]
-    again = definitions_from_json(json.dumps([definition.to_json() for definition in some]))
-    assert again.definitions == some
-
-
 # --- dialects -------------------------------------------------------------------------------------
 
 
 def test_python_dialect() -> None:
-    """A tool as benchmarks write it, with every repair named."""
+    """A tool as benchmarks write it."""
     raw = {
         "type": "dict",
         "properties": {
@@ -317,7 +296,7 @@ def test_python_dialect() -> None:
     received = copy.deepcopy(raw)
     found = normalise_parameters(raw)
     assert raw == received  # what was received is not touched
-    assert found.schema == {
+    assert found == {
         "type": "object",
         "properties": {
             "city": {"type": "string"},
@@ -330,21 +309,6 @@ def test_python_dialect() -> None:
         },
         "required": ["days", "city"],
     }
-    assert [(change.pointer, change.rule) for change in found.changes] == [
-        ("/type", "type dict -> object"),
-        ("/properties/city/type", "type str -> string"),
-        ("/properties/city/description", "description dropped, it cannot be null"),
-        ("/properties/days/type", "type int -> integer"),
-        ("/properties/where/type", "type tuple -> array"),
-        ("/properties/where/items/type", "type float -> number"),
-        ("/properties/anything/type", "type 'any' dropped"),
-        ("/properties/anything/enum", "empty enum dropped"),
-        ("/properties/options/type", "type HashMap -> object"),
-        ("/properties/names/type", "type ArrayList -> array"),
-        ("/properties/names/items/type", "type String -> string"),
-        ("/properties/code/pattern", "pattern dropped: it is not a regular expression"),
-        ("/properties/city", "required true moved to the object"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -383,11 +347,10 @@ def test_python_dialect() -> None:
     ],
 )
 def test_repairs(raw, expected) -> None:
-    """Each known mistake is repaired and reported."""
+    """Each known mistake is repaired."""
     found = normalise_schema(raw)
-    assert found.schema == expected
-    assert found.changes
-    Draft202012Validator.check_schema(found.schema)
+    assert found == expected
+    Draft202012Validator.check_schema(found)
 
 
 @pytest.mark.parametrize(
@@ -411,10 +374,10 @@ def test_repairs(raw, expected) -> None:
 def test_parameters_are_always_an_object(raw, properties, required) -> None:
     """However parameters are written, the result is the schema of an object."""
     found = normalise_parameters(raw)
-    assert found.schema["type"] == "object"
-    assert list(found.schema["properties"]) == properties
-    assert tuple(found.schema.get("required", ())) == required
-    Draft202012Validator.check_schema(found.schema)
+    assert found["type"] == "object"
+    assert list(found["properties"]) == properties
+    assert tuple(found.get("required", ())) == required
+    Draft202012Validator.check_schema(found)
 
 
 KEYWORDS = [
@@ -444,9 +407,5 @@ VALUES = st.recursive(
 def test_result_is_valid_and_final(raw, normalise) -> None:
     """Whatever comes in, a valid schema comes out, and normalising it again changes nothing."""
     found = normalise(raw)
-    Draft202012Validator.check_schema(found.schema)
-    again = normalise(found.schema)
-    assert again.changes == ()
-    assert repr(again.schema) == repr(found.schema)
-    if not found.changes:
-        assert repr(found.schema) == repr(raw)
+    Draft202012Validator.check_schema(found)
+    assert repr(normalise(found)) == repr(found)

@@ -350,33 +350,6 @@ def test_example_that_breaks_the_schema_is_refused(example) -> None:
         tool(add, examples=[example])
 
 
-@dataclasses.dataclass
-class Spot:
-    """A place on a map."""
-
-    x: int
-
-
-class Area(TypedDict):
-    """Where to look."""
-
-    spot: Spot
-
-
-def test_objects_of_python_take_no_further_fields():
-    """A dataclass or TypedDict is closed, wherever it stands; digests of older releases hold."""
-
-    def look(spot: Spot, areas: list[Area]) -> int:
-        """Look around."""
-        return spot.x + len(areas)
-
-    closed = definition_from_function(look).signature.parameters["$defs"]
-    assert {name: one["additionalProperties"] for name, one in closed.items()} == {
-        "Spot": False,
-        "Area": False,
-    }
-
-
 # --- conversion of arguments ----------------------------------------------------------------------
 
 

@@ -457,25 +457,15 @@ DISCOVERED = st.builds(
 )
 
 
-@given(contracts(), st.lists(RULES, max_size=3), st.lists(DISCOVERED, min_size=1, max_size=3))
-def test_discovered_parameters_never_widen_the_contract(contract, rules, discovered) -> None:
-    """What calls showed narrows what nobody declared, and adds to no contract."""
+@given(contracts(), st.lists(RULES | LISTS, max_size=5), st.lists(DISCOVERED, max_size=3))
+def test_rules_never_widen_the_contract(contract, rules, discovered) -> None:
+    """What calls showed adds to no contract, nor do lists without a common value."""
     narrowed = narrowed_schema(contract, [*rules, *discovered])
     Draft202012Validator.check_schema(narrowed)
     accepts, accepts_narrowed = reader_of(contract), reader_of(narrowed)
     for arguments in calls_about([*rules, *discovered]):
         assert accepts(arguments) or not accepts_narrowed(arguments)
     assert narrowed_schema(narrowed, discovered) == narrowed
-
-
-@given(contracts(), st.lists(RULES, max_size=3), st.lists(LISTS, min_size=2, max_size=3))
-def test_rules_that_collide_never_widen_the_contract(contract, rules, lists) -> None:
-    """Whatever rules say, also lists without a common value, no schema accepts more for them."""
-    narrowed = narrowed_schema(contract, [*rules, *lists])
-    Draft202012Validator.check_schema(narrowed)
-    accepts, accepts_narrowed = reader_of(contract), reader_of(narrowed)
-    for arguments in calls_about([*rules, *lists]):
-        assert accepts(arguments) or not accepts_narrowed(arguments)
 
 
 @given(contracts(), st.lists(RULES, min_size=1, max_size=3))
@@ -542,31 +532,6 @@ def results(tools, *turns, **options):
     model = ScriptedModel([*turns, "done"])
     run = Agent(model, tools=tools, **options).run_sync("go")
     return [result for turn in run.episode.turns for result in turn.results]
-
-
-def test_a_call_that_breaks_a_rule_never_runs(call) -> None:
-    """The model reads the rule, what is allowed and what to do; a second try goes through."""
-    ran = []
-
-    @tool
-    def order(periods: int) -> str:
-        """Order."""
-        ran.append(periods)
-        return "ordered"
-
-    refused, done = results(
-        [learned(order, PERIODS_rules)], [call("order", periods=40)], [call("order", periods=48)]
-    )
-    assert refused.status == "failed"
-    assert refused.text == (
-        "The call to order was not run, because it breaks a rule of the tool. "
-        "`periods` must be one of 36, 48, 60, got the number 40.\n"
-        'Schema of periods: {"type": "integer", "enum": [36, 48, 60]}\n'
-        "Nearest: 36, 48, 60.\n"
-        "Change the arguments as the rule says, and call it again."
-    )
-    assert done.value == "ordered"
-    assert ran == [48]
 
 
 def test_all_four_views_come_and_go_with_the_rule(call) -> None:

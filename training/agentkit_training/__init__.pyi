@@ -94,5 +94,4 @@ from .weighting import (
     FixedWeighting as FixedWeighting,
     MeanNormalised as MeanNormalised,
     Weighting as Weighting,
-    weighted_rollouts as weighted_rollouts,
 )

@@ -265,7 +265,14 @@ class RunDirectory:
 _GONE_SECTIONS = ("hardware", "verl")
 """Sections that earlier releases wrote, and that nothing was learned by."""
 
-_GONE_KEYS = (("weighting", "kind", "fixed"), ("tasks", "held_out_share", 1.0))
+_GONE_KEYS = (
+    ("weighting", "kind", "fixed"),
+    ("weighting", "by", "advantages"),
+    ("tasks", "held_out_share", 1.0),
+    ("tasks", "split_file", ""),
+    ("coevolution", "every", 1),
+    ("coevolution", "acceptance", "validation"),
+)
 """Keys that earlier releases wrote, with the one value that there is now."""
 
 
@@ -430,10 +437,10 @@ def ignore(record: StepRecord) -> None:
     """Where records go when nobody looks."""
 
 
-TrackerName: TypeAlias = Literal["tensorboard", "wandb"]
+TrackerName: TypeAlias = Literal["wandb"]
 
 
-def open_tracker(name: TrackerName, *, folder: Path, run: str) -> _TensorBoard | _Wandb:
+def open_tracker(name: TrackerName, *, folder: Path, run: str) -> _Wandb:
     """A tracker by name.
 
     Args:
@@ -444,7 +451,7 @@ def open_tracker(name: TrackerName, *, folder: Path, run: str) -> _TensorBoard |
     Raises:
         MissingExtraError: Its package is not installed.
     """
-    return _TensorBoard(folder) if name == "tensorboard" else _Wandb(folder, run)
+    return {"wandb": _Wandb}[name](folder, run)
 
 
 def flat(record: StepRecord) -> dict[str, float]:
@@ -452,26 +459,6 @@ def flat(record: StepRecord) -> dict[str, float]:
     figures = {f"{record.phase}/{name}": value for name, value in record.figures.items()}
     labels = {f"{record.phase}/label/{name}": float(n) for name, n in record.labels.items()}
     return {**figures, **labels}
-
-
-class _TensorBoard:
-    def __init__(self, folder: Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise MissingExtraError(
-                "the TensorBoard tracker",
-                package="tensorboard",
-                install="pip install 'agentkit-training[tensorboard]'",
-            ) from error
-        self._writer: Any = SummaryWriter(str(folder / "tensorboard"))
-
-    def log(self, record: StepRecord) -> None:
-        for name, value in flat(record).items():
-            self._writer.add_scalar(name, value, record.step)
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 class _Wandb:
@@ -533,7 +520,7 @@ def run_log(
         folder: Of the run.
         listen: Is told as well.
     """
-    opened: list[_TensorBoard | _Wandb] = []
+    opened: list[_Wandb] = []
 
     def log(record: StepRecord) -> None:
         append(record)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import mul
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Protocol
 
 from agentkit.diagnosis.labels import OUTSIDE
 from agentkit.episodes import FailureLabel
@@ -47,14 +47,6 @@ class Weighting(Protocol):
     def weights(self, rollouts: Sequence[Judged]) -> Sequence[float]:
         """A positive weight for each rollout; 1 for one with a fault."""
         ...
-
-
-def weighted_rollouts(rollouts: Sequence[Rollout], weighting: Weighting) -> tuple[Rollout, ...]:
-    """The rollouts with their weights: w of A' = w A, with A the group's advantage (SEAL, Eq. 12).
-
-    Weights are positive, so no advantage changes its sign.
-    """
-    return with_weights(rollouts, weighting.weights(rollouts))
 
 
 def with_weights(rollouts: Sequence[Rollout], weights: Sequence[float]) -> tuple[Rollout, ...]:
@@ -184,9 +176,6 @@ class MeanNormalised:
 
     Attributes:
         inner: Gives the weights.
-        by: ``advantages`` holds the mean of ``|w A|``, which is the scale of the gradient;
-            ``rollouts`` the mean of the weights, which is not: rollouts that fail have the larger
-            weights, and in a group where few fail the larger advantages.
         scaled: Whether advantages are divided by the group's deviation, as the engine does it.
         clip: Least and largest weight after scaling; 1 lies between them.
 
@@ -195,7 +184,6 @@ class MeanNormalised:
     """
 
     inner: Weighting
-    by: Literal["advantages", "rollouts"] = "advantages"
     clip: tuple[float, float] = CLIP
     scaled: bool = True
 
@@ -216,7 +204,7 @@ class MeanNormalised:
         return tuple(1.0 if one.fault else next(scaled) for one in rollouts)
 
     def _sizes(self, rollouts: Sequence[Judged]) -> Sequence[float]:
-        """The size of each rollout's advantage; equal ones where that does not count."""
+        """The size of each rollout's advantage; equal ones where no group has any."""
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for at, one in enumerate(rollouts):
             groups[one.task_id].append(at)
@@ -226,7 +214,7 @@ class MeanNormalised:
             found = group_advantages(rewards, scaled=self.scaled)
             for at, advantage in zip(group, found, strict=True):
                 sizes[at] = abs(advantage)
-        return sizes if self.by == "advantages" and any(sizes) else [1.0] * len(rollouts)
+        return sizes if any(sizes) else [1.0] * len(rollouts)
 
 
 def scaled_to_mean(

@@ -507,7 +507,7 @@ def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: ToolEvidence) ->
         return False
     for call in calls:
         problems = validate_arguments(seen.definition, dict(call.arguments))
-        if not any(_INDEX.sub("[]", one.path_text) == parameter_of_rule(rule) for one in problems):
+        if not any(_INDEX.sub("[]", one.path) == parameter_of_rule(rule) for one in problems):
             return True
     return False
 

@@ -172,7 +172,8 @@ def is_constant(
 
     Two refusals must show it, for each value of a list: neither call gave or asked for what the
     tool says, in any letters that are known here; and nothing that could have brought it in letters
-    that are not known is the same in both. Calls of one conversation or user count as one.
+    that are not known is the same in both. A number takes a third person, who gave other things.
+    Calls of one conversation or user count as one.
 
     Args:
         said: The statement, as each refusal words it, with the refused call.
@@ -568,9 +569,16 @@ def _differ(found: Sequence[_Given], *, word: str) -> bool:
     is_number = bool(word) and not letters
     carried = [(one, one.carries(length)) for one in found]
     return any(
-        runs.isdisjoint(others) and _are_apart(one, other, is_number=is_number)
+        runs.isdisjoint(others)
+        and _are_apart(one, other, is_number=is_number)
+        and (not is_number or any(_is_third(third.call, one.call, other.call) for third in found))
         for (one, runs), (other, others) in combinations(carried, 2)
     )
+
+
+def _is_third(call: ObservedCall, *others: ObservedCall) -> bool:
+    """Whether somebody else gave other things: two can choose what a tool computes a number of."""
+    return not any(call.party & one.party or call.arguments == one.arguments for one in others)
 
 
 def _are_apart(one: _Given, other: _Given, *, is_number: bool) -> bool:

@@ -303,7 +303,7 @@ def listed_tool(
     seen = replace(definition.origin, reference=f"{MCP_PREFIX}{server}#{print_of}")
     definition = replace(definition, origin=seen)
     if result is not None and not is_plain:  # read elsewhere, that is a map of fields
-        definition = _with_result(definition, normalise_schema(result).schema or None)
+        definition = _with_result(definition, normalise_schema(result) or None)
     _check_repairs(definition, schema, result)
     if name != offered_name:
         definition = replace(definition, origin=replace(definition.origin, original_name=name))

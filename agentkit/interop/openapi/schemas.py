@@ -106,7 +106,7 @@ class SchemaPool:
         try:
             self.budget.spend(0)
             schema = self._schema({} if raw.value is None else raw.value, 0)
-            schema = normalise_schema(schema).schema
+            schema = normalise_schema(schema)
         except Unmappable as error:
             return error
         except DefinitionError as error:

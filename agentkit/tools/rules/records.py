@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
-from agentkit.tools.error_messages import problems_of, short_repr
+from agentkit.tools.error_messages import plain_text, problems_of
 from agentkit.tools.schema import JSON_TYPES
 from agentkit.tools.schema_validator import UncheckableError, schema_errors
 
@@ -248,7 +248,7 @@ def why_malformed(rule: Any) -> str:
         "`minimum` must be a number or null, got the string '1'"
     """
     if type(rule) not in get_args(Rule):
-        return f"{short_repr(rule)} is no rule"
+        return f"{plain_text(rule)} is no rule"
     record = rule_to_json(rule)
     why = _misfit(record, rule.kind, _SENSIBLE.get(rule.kind))
     if not why and any(isinstance(getattr(rule, field.name), list) for field in fields(rule)):

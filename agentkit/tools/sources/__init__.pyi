@@ -1,6 +1,6 @@
 from .dialects import (
-    PATTERN_DROPPED as PATTERN_DROPPED,
-    normalise_parameters as normalise_parameters,
+    reference_fault as reference_fault,
+    schema_fault as schema_fault,
 )
 from .function import (
     DefinitionOptions as DefinitionOptions,

@@ -22,7 +22,12 @@ from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinitio
 from agentkit.tools.error_messages import problems_of, value_text
 from agentkit.tools.schema import with_references
 from agentkit.tools.schema_validator import schema_errors
-from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema, schema_fault
+from agentkit.tools.sources.dialects import (
+    normalise_parameters,
+    normalise_schema,
+    reference_fault,
+    schema_fault,
+)
 
 _NAMES = ("name", "api_name")
 _DESCRIPTIONS = ("description", "api_description")
@@ -187,14 +192,14 @@ def _theirs(
     return ToolDefinition.from_schema(
         name,
         _text(body, _DESCRIPTIONS, name=name),
-        parameters.schema,
+        parameters,
         result=None if result is None else _result(result, is_whole=is_wrapped(body)),
         effects=effects or exact_effects(body) or hinted_effects(body.get("annotations")),
         tags=(*_tags(body), *tags),
         origin=Origin(
             kind="mcp" if "inputSchema" in body else "json_schema",
             reference=reference,
-            original=_original(raw_parameters) if parameters.changes else None,
+            original=None if parameters == raw_parameters else _original(raw_parameters),
             licence=licence,
         ),
     )
@@ -321,10 +326,10 @@ def _original(value: object) -> Mapping[str, Any]:
 def _result(value: Any, *, is_whole: bool) -> dict[str, Any] | None:
     """The result's schema; a map of fields counts as an object, unless we wrote the schema."""
     if is_whole:
-        return normalise_schema(unwrapped_schema(value)).schema or None
+        return normalise_schema(unwrapped_schema(value)) or None
     is_schema = not isinstance(value, Mapping) or isinstance(value.get("type"), str | list)
     normalise = normalise_schema if is_schema or not value else normalise_parameters
-    return normalise(value).schema or None
+    return normalise(value) or None
 
 
 def _tags(body: Mapping[str, Any]) -> tuple[str, ...]:
@@ -384,13 +389,9 @@ def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
     """Whether the schemas are some."""
     signature = record.get("signature", {})
     for key in ("parameters", "result"):
-        if fault := schema_fault(signature.get(key, {})):
-            yield f"{'.'.join(['signature', key, *fault.pointer.split('/')[1:]])}: {fault.rule}"
-        else:
-            try:
-                normalise_schema(signature.get(key, {}))
-            except DefinitionError as error:
-                yield f"signature.{key}: {error}"
+        schema = signature.get(key, {})
+        if fault := schema_fault(schema) or reference_fault(schema):
+            yield f"signature.{key}: {fault}"
 
 
 def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:

@@ -13,8 +13,8 @@ from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState, GoldCall
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
+from agentkit.messages import ToolFailure
 from agentkit.tools.definition import Effects, ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.sources.json_records import definition_from_json
 from agentkit.tools.validation import ArgumentValidator
 from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, read_rows, records
@@ -432,7 +432,7 @@ class _Loader:
         if validator is None:
             validator = self._validators[call.name] = ArgumentValidator(definition)
         checked = validator.runnable(call.arguments)
-        if isinstance(checked, ArgumentProblem):
+        if isinstance(checked, ToolFailure):
             raise _UnusableError(
                 f"its gold call of {call.name} breaks the tool's own schema: {checked.rule}"
             )

@@ -185,7 +185,9 @@ async def test_a_sentence_is_no_value_however_often_it_was_used(submitted, sente
 )
 async def test_what_is_told_in_fixed_phrases_passes(submitted, text, arguments):
     """Dates, codes, bounds and orders are data that this package words itself."""
-    assert states(await submitted(made(), *refused(text, **arguments))) == PASSES
+    third = {"count": 77} if "count" in arguments else {"start": "never", "end": "1999-01-01"}
+    records = await submitted(made(), *refused(text, **arguments), [({**third}, text)])
+    assert states(records) == PASSES
 
 
 @pytest.fixture
@@ -637,7 +639,7 @@ async def test_digits_within_words_are_not_taken_for_counts(make_episode):
 
 async def test_a_number_that_one_call_could_not_have_made_is_learned(make_episode):
     """Where other users' numbers make no such bound, it is the tool's own."""
-    given = [{"a": 20, "b": 50}, {"a": 3, "b": 4}, {"a": 31, "b": 8}]
+    given = [{"a": 20, "b": 50}, {"a": 3, "b": 4}, {"a": 31, "b": 8}, {"a": 6, "b": 9}]
     episodes = [
         make_episode(
             f"e{at}",
@@ -648,6 +650,20 @@ async def test_a_number_that_one_call_could_not_have_made_is_learned(make_episod
     ]
     [record] = await submitted_echoing(tool(), episodes)
     assert record.state == "validated"
+
+
+@pytest.mark.parametrize(("people", "state"), [(2, "proposed"), (3, "validated")])
+async def test_two_who_act_together_vouch_for_no_number(make_episode, people, state):
+    """A tool may compute it in a way that nobody lists: here the remainder of ids by 1,000."""
+    given = [{"a": 12_547, "count": 601}, {"a": 88_547, "count": 733}, {"a": 9, "count": 902}]
+    episodes = [
+        make_episode(f"e{at}", ("convert", one, "!count must be at most 547"), request=str(at) * 3)
+        for at, one in enumerate(given[:people])
+    ]
+    [record] = await submitted_echoing(tool(), episodes)
+    assert record.state == state
+    other = ("convert", {"a": 7_012, "count": 15}, "!count must be at most 12")
+    assert not await submitted_echoing(tool(), [*episodes, make_episode("honest", other)])
 
 
 @pytest.mark.parametrize("way", [*sorted(SPELLED), *CODES])

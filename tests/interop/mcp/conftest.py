@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +15,6 @@ import uvicorn
 from mcp.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp_types import CallToolResult, ListToolsResult
-
-from agentkit.interop.mcp import McpServer
 
 SERVERS = Path(__file__).parent / "servers"
 OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
@@ -85,21 +82,6 @@ def _entry() -> Callable[..., dict[str, Any]]:
 def fake() -> Callable[..., FakeServer]:
     """Makes an official server that answers what it is told."""
     return FakeServer
-
-
-@pytest.fixture(scope="session")
-def faulty() -> Callable[..., McpServer]:
-    """Makes a connection to the server program that can fail."""
-
-    def make(**options: Any) -> McpServer:
-        return McpServer.stdio(
-            sys.executable,
-            [str(SERVERS / "faulty.py")],
-            name="faulty",
-            **{"new_tools": "screen", **options},
-        )
-
-    return make
 
 
 @pytest.fixture

@@ -17,10 +17,8 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import DefinitionError, StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.directory import DirectoryStore, open_directory
-from agentkit.library.directory.files import file_stem, from_yaml, text_of, to_yaml
+from agentkit.library.directory.files import file_stem, from_yaml, to_yaml
 from agentkit.library.directory.folder import Folder
-from agentkit.testing import sample_library
-from agentkit.tools.definition import Description, Example, Signature
 
 
 @pytest.fixture
@@ -357,30 +355,6 @@ def test_any_data_come_back_from_yaml(record):
     text = to_yaml(record)
     assert same(from_yaml(text), record)
     assert same(yaml.safe_load(text), record)
-
-
-@pytest.mark.parametrize("text", TRAPS)
-def test_each_trap_is_avoided(text):
-    """A text that YAML takes for something else is kept wherever it stands in a definition."""
-    tool = ToolDefinition(
-        name=f"name {text}",
-        signature=Signature(parameters={"properties": {text: {"enum": [text, None, 1.0]}}}),
-        description=Description(summary=text, tags=(text,), parameters={text: text}),
-        examples=(Example(arguments={text: [text, {text: text}]}, result=text or None),),
-    )
-    assert ToolDefinition.from_json(from_yaml(text_of(tool).decode())) == tool
-
-
-def test_keys_stand_in_the_same_order():
-    """What people review comes first; the order in which a definition was made does not matter."""
-    tool = sample_library()["bill_split"].definition
-    record = dict(reversed(tool.to_json().items()))
-    text = text_of(ToolDefinition.from_json(record))
-    assert text == text_of(tool)
-    keys = [line.split(":")[0] for line in text.decode().splitlines() if line[0].isalpha()]
-    assert keys == [
-        "name", "description", "signature", "specification", "examples", "origin", "format",
-    ]  # fmt: skip
 
 
 def test_what_nobody_sees_is_written_out():

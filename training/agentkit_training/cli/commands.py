@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
@@ -18,9 +19,9 @@ import click
 from agentkit.cli.boundary import EXIT_INTERRUPTED
 from agentkit.cli.evaluate import print_evaluation
 from agentkit.cli.options import AsJson, StoreUrl, command, option
-from agentkit.cli.output import print_json, print_text, say
+from agentkit.cli.output import print_json, print_line, say
 from agentkit.cli.project import vectors_file
-from agentkit.cli.stores import label, managed, opened_to_read, person
+from agentkit.cli.stores import managed, opened_to_read, person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.pages import report_html
 from agentkit.library import Library
@@ -334,8 +335,8 @@ def demo(
     handed = handover_of(run)
     test = load_tasks_for_training(wanted.tasks).test
     show_combinations(list(combinations(handed, test, wanted.asking.settings(), tell=say)))
-    print_text(f"The whole took {time.monotonic() - begun:.0f} s. The run: {run.path}, with its")
-    print_text("curves in report.html. Ask the trained model with the evolved library:")
+    print_line(f"The whole took {time.monotonic() - begun:.0f} s. The run: {run.path}, with its")
+    print_line("curves in report.html. Ask the trained model with the evolved library:")
     click.echo(f"  {handed.command}")
 
 
@@ -405,23 +406,21 @@ def evaluate(
 
 
 @command()
-def export(run: Path, *, folder: _Folder, precision: Literal["f32", "f16"] = "f32") -> None:
+def export(run: Path, *, folder: _Folder) -> None:
     """Write what RUN has learned so far as the runtime takes it: adapter or weights, and library.
 
     A run that ended has its hand-over already, in 'handover'; this makes one from the newest
-    checkpoint of a run that is under way, or with another precision.
+    checkpoint of a run that is under way.
 
     Args:
         folder (DIRECTORY): Where to write the hand-over.
-        precision: Of the adapter's numbers.
 
     Examples:
       agentkit-train export runs/loans --output loans
-      agentkit-train export runs/loans --output loans --precision f16
     """
     if folder.resolve().is_relative_to((run / "checkpoints").resolve()):
         raise UsageError(f"{folder} lies among the checkpoints of the run; choose another folder")
-    handed = export_job(run, folder, adapter_precision=precision)
+    handed = export_job(run, folder)
     say(f"Wrote {handed.folder}.")
     show_handover(handed, RunDirectory(run))
 
@@ -523,4 +522,5 @@ def _asked(
         if requests is not None:
             names = {name: name for name in library.tools}
             return library, read_requests(requests, names), requests.name
-        return library, requests_of(episodes_of(store)), label(store_url)
+        place = re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", store_url)  # without its password
+        return library, requests_of(episodes_of(store)), place

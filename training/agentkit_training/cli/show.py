@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentkit.cli.output import Column, LineProgress, print_table, print_text, say
+from agentkit.cli.output import Column, LineProgress, print_line, print_table, say
 from agentkit.errors import MissingExtraError
 from agentkit.evaluation import environment_from
 from agentkit.models.base import resolve_model
@@ -69,13 +69,13 @@ def show_dry_run(config: SftConfig | CoevolveConfig, *, processes: int) -> None:
             say(f"Warning: {error}")
     parts, policy = load_tasks_for_training(config.tasks), config.policy
     sizes = ", ".join(f"{size} to {_USES[name]}" for name, size in parts.sizes.items())
-    print_text(f"{parts.train.name}: {sizes}; {counted(len(parts.train.definitions), 'tool')}.")
+    print_line(f"{parts.train.name}: {sizes}; {counted(len(parts.train.definitions), 'tool')}.")
     if told := left_out_rows(parts, config.tasks):
-        print_text(f"{told}.")
+        print_line(f"{told}.")
     if told := out_of_reach(parts, config.asking.max_steps):
         say(f"Warning: {told}")
     trained = "all weights" if policy.lora is None else f"adapters of rank {policy.lora.rank}"
-    print_text(f"{policy.weights}, {policy.precision}, {policy.device}: trains {trained}.")
+    print_line(f"{policy.weights}, {policy.precision}, {policy.device}: trains {trained}.")
     if isinstance(config, SftConfig):
         _show_tuning(config, parts)
     else:
@@ -93,9 +93,9 @@ def _show_tuning(config: SftConfig, parts: TaskSplits) -> None:
     known = _solutions(config, parts, no_call=config.no_call, rounds=config.toolace is not None)
     wanted = config.toolace
     if wanted is None:
-        print_text(f"Teaches {_told(known)}: {_steps(known, config.sft)}.")
+        print_line(f"Teaches {_told(known)}: {_steps(known, config.sft)}.")
     else:
-        print_text(
+        print_line(
             f"Up to {counted(wanted.rounds, 'round')} on {_told(known)}; {wanted.attempts} samples "
             f"of each tell which are taught, {config.sft.batch_size} in a step."
         )
@@ -109,19 +109,19 @@ def _show_steps(config: CoevolveConfig, parts: TaskSplits) -> None:
         close_model(resolve_model(model))
     if config.cold_start is not None:
         known = _solutions(config, parts)
-        print_text(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
+        print_line(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
         _show_left_out(known)
     most = min(coevolution.tasks_per_step, len(tasks)) * coevolution.group_size
     steps, limit = step_count(tasks, coevolution), config.policy.answer_tokens
-    print_text(
+    print_line(
         f"{counted(steps, 'step')} of up to {most} rollouts of up to {limit} tokens a turn: at "
         f"most {steps * most * limit:,} tokens are written for one turn each."
     )
     on = [name for name in _SWITCHES if getattr(coevolution, name)]
-    print_text(f"What learns beside the policy: {', '.join(on) or 'nothing (plain GRPO)'}.")
+    print_line(f"What learns beside the policy: {', '.join(on) or 'nothing (plain GRPO)'}.")
     by_vllm = ", rollouts written by vLLM" if engine.vllm is not None else ""
     frozen = "none, the policy is frozen"
-    print_text(f"Engine: {frozen if config.frozen else engine.name + by_vllm}.")
+    print_line(f"Engine: {frozen if config.frozen else engine.name + by_vllm}.")
 
 
 def _solutions(
@@ -150,7 +150,7 @@ def _solutions(
 
 def _show_left_out(known: Solutions) -> None:
     for note in left_out_notes(known.left_out):
-        print_text(f"{note}.")
+        print_line(f"{note}.")
 
 
 def _told(known: Solutions) -> str:
@@ -267,11 +267,11 @@ def show_recipe(recipe: Recipe, folder: Path | None) -> None:
         folder: Of its runs; None where there are none.
     """
     if folder is None:
-        print_text(f"{recipe.paper}. Not as in the paper:")
+        print_line(f"{recipe.paper}. Not as in the paper:")
         for one in recipe.substitutes:
-            print_text(f"* {one}")
+            print_line(f"* {one}")
         times = "; ".join(f"{machine}: {time}" for machine, time in recipe.time.items())
-        print_text(f"Estimated, not measured: {times}.")
+        print_line(f"Estimated, not measured: {times}.")
     rows = [
         (row.name, f"{row.paper:.1f}", "" if ours is None else f"{ours:.1f}", f"{tasks or ''}")
         for row, ours, tasks in recipe.results(folder or Path("none"))
@@ -295,7 +295,7 @@ def show_recall(report: RetrieverReport) -> None:
     ]
     print_table(["measured on", "recall at", "before", "after"], rows)
     if report.why:
-        print_text(f"\nNothing was written: {report.why}.")
+        print_line(f"\nNothing was written: {report.why}.")
 
 
 def _line(record: StepRecord) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
+from agentkit.errors import ArtifactError, StoreError
 from agentkit.evaluation import Benchmark
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import read_artifact, write_artifact
@@ -137,6 +137,8 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
     state = _state(folder)
     given = identity(policy, source)
     kept = {name: state["run"].get(name) for name in given}
+    known = given["settings"].keys()  # earlier releases had more
+    kept["settings"] = {key: one for key, one in kept["settings"].items() if key in known}
     if found := list(map(_told, differing(kept, given))):
         raise CheckpointError(
             f"the checkpoint {folder} belongs to another run:\n  " + "\n  ".join(found) + "\n"
@@ -146,7 +148,7 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
         artifact = read_artifact(folder / LIBRARY)
         memory = Memory.from_json(state["memory"])
         records = [CoevolutionStep.from_json(one) for one in state["records"]]
-    except (OSError, ArtifactError, StoreError, EpisodeFormatError, KeyError, ValueError) as error:
+    except (OSError, ArtifactError, StoreError, KeyError, ValueError) as error:
         raise _unreadable(folder, error) from error
     source.keeper.restore(artifact)
     restore_weights(policy, folder)

@@ -13,8 +13,7 @@ from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names
 from agentkit.errors import ModelError, UsageError
-from agentkit.evaluation import Benchmark, EvaluationSettings
-from agentkit.evaluation.held_out import HeldOut
+from agentkit.evaluation import Benchmark
 from agentkit.evolution import (
     CheckResult,
     CompositeStream,
@@ -23,6 +22,7 @@ from agentkit.evolution import (
     EvolutionStream,
     FeedbackStream,
     InsertPolicy,
+    LifecyclePolicy,
     MiningConfig,
     Observations,
     Proposer,
@@ -32,7 +32,6 @@ from agentkit.evolution import (
     mine,
     trajectories_of,
 )
-from agentkit.evolution.compare import Compare
 from agentkit.evolution.lifecycle import ProposalOutcome as RoundOutcome
 from agentkit.evolution.proposal import PassedOver, Proposal
 from agentkit.evolution.repository import LibraryStore
@@ -44,14 +43,13 @@ from agentkit.library.copying import copy_store
 from agentkit.library.dag import depth
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Retention, Store
-from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.models.base import ChatModel
 from agentkit.retrieval.cards import estimate_tokens, schema_text
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit_bench.language.measures import texts_of, word_distance
 from agentkit_training.coevolution.records import LibrarySize, ProposalOutcome
 from agentkit_training.coevolution.settings import CoevolutionSettings
-from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.errors import CheckpointError
 
 
@@ -73,8 +71,6 @@ async def library_round(
     proposers: Sequence[Proposer],
     episodes: Sequence[Episode],
     profile: FailureProfile,
-    *,
-    compare: Compare | None = None,
 ) -> LibraryRound:
     """Let the proposers look at episodes, and the Tool Manager decide (ToolDNA, lines 7 to 24).
 
@@ -87,7 +83,6 @@ async def library_round(
         proposers: Who suggests.
         episodes: Those of the steps since the last round.
         profile: Failures of these and of earlier episodes.
-        compare: Does held-out tasks; None where the checks alone decide.
     """
     if not proposers or not episodes:
         return LibraryRound()
@@ -95,12 +90,11 @@ async def library_round(
         manager,
         proposers,
         episodes=episodes,
-        compare=compare,
         tools=_order(manager.library, profile),
     )
     return LibraryRound(
         proposals=tuple(_outcome(one, manager) for one in done.considered),
-        silent=tuple(f"{one.proposer}: {one.error}" for one in done.silent),
+        silent=tuple(f"{name}: {error}" for name, error in done.silent.items()),
     )
 
 
@@ -327,6 +321,9 @@ def proposers_of(
 _VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=(), model_texts=(), new_rules=()))
 """The tools of tasks are simulated by the run itself, and numbers alone decide what is kept."""
 
+_CHECKS = LifecyclePolicy(evidence="none")
+"""The three layers of checks alone decide, as in ToolDNA."""
+
 MOST_IN_MEMORY = 5_000
 """Episodes that a store in memory keeps; more than any round of the library looks at."""
 
@@ -338,24 +335,20 @@ class LibraryKeeper:
     Attributes:
         settings: What may change the library.
         benchmark: Whose tools are registered in an empty store.
-        model: The policy, which does the held-out tasks.
         store: Where the library is kept: empty, or one that holds a library to begin with.
         tools: Code of primitives, to try composites on.
         feedback_model: Answers for the feedback path.
         teacher: Writes composites beside those that are mined, where composites are on; None for
             mining alone.
-        held_out: Tasks that decide about proposals, where the settings ask for it.
         knobs: How much must have happened before the evidence proposer says anything.
     """
 
     settings: CoevolutionSettings
     benchmark: Benchmark
-    model: ChatModel
     store: Store = field(default_factory=lambda: open_store("memory:"))
     tools: Sequence[Tool] = ()
     feedback_model: ChatModel | None = None
     teacher: ChatModel | None = None
-    held_out: Benchmark | None = None
     knobs: EvidenceConfig = field(default_factory=EvidenceConfig)
     _manager: ToolManager | None = field(init=False, default=None)
 
@@ -388,29 +381,19 @@ class LibraryKeeper:
         if isinstance(self.store, MemoryStore):
             self.store.prune(Retention(max_count=MOST_IN_MEMORY))
 
-    def decide(
-        self,
-        episodes: Sequence[Episode],
-        profile: FailureProfile,
-        *,
-        step: int,
-        asking: EvaluationSettings | None = None,
-    ) -> LibraryRound:
+    def decide(self, episodes: Sequence[Episode], profile: FailureProfile) -> LibraryRound:
         """Hear the proposers, then mine composites; what passes is committed.
 
         Each change is committed once: proposals are known by their content, so that a second call
         with the same episodes finds them done.
 
         Args:
-            episodes: Those since the library last had a chance to change.
+            episodes: Those of the step.
             profile: Failures so far.
-            step: Of the run.
-            asking: How held-out tasks are asked, where they decide: as all others, greedily.
         """
         settings = self.settings
         proposers = proposers_of(settings, feedback_model=self.feedback_model, knobs=self.knobs)
-        compare = self._compare(step, asking or EvaluationSettings())
-        done = wait_for(library_round(self.manager, proposers, episodes, profile, compare=compare))
+        done = wait_for(library_round(self.manager, proposers, episodes, profile))
         found = self.distil(episodes) if settings.composites else ()
         return replace(done, proposals=(*done.proposals, *found))
 
@@ -457,30 +440,10 @@ class LibraryKeeper:
         self._manager = self._opened()
 
     def _opened(self) -> ToolManager:
-        lifecycle = self.settings.lifecycle
         return ToolManager(
-            self.store, tools=self.tools, lifecycle=lifecycle, author=AUTHOR, validate=_VALIDATE
+            self.store, tools=self.tools, lifecycle=_CHECKS, author=AUTHOR, validate=_VALIDATE
         )
 
     def _other_tools(self) -> list[Tool]:
         known = {definition.name for definition in self.benchmark.definitions}
         return [tool for tool in self.tools if tool.name not in known]
-
-    def _compare(self, step: int, asking: EvaluationSettings) -> Compare | None:
-        """Held-out tasks, asked anew in each step, for the policy has changed."""
-        if self.settings.acceptance == "validation" or self.held_out is None:
-            return None
-        return HeldOut(
-            benchmark=with_composites(self.held_out, self.library),
-            model=self.model,
-            store=open_store("memory:"),
-            learned_from=frozenset(task.task_id for task in self.benchmark.tasks),
-            settings=replace(
-                asking,
-                tools=self.settings.tools,
-                attempts=1,
-                settings=ModelSettings(temperature=0.0),
-            ),
-            concurrency=len(self.held_out.tasks),
-            name=f"held-out-{step}",
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -245,17 +245,15 @@ def _empty() -> FailureProfile:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Failures so far, and the episodes that the library has not learned from yet.
+    """Failures so far.
 
     Attributes:
         profile: Failures of all episodes; each step fades those before it (SEAL, Eq. 14).
         first_profile: That of the first step, for SEAL's ablation without a closed loop.
-        pending: Episodes since the library last had a chance to change.
     """
 
     profile: FailureProfile = field(default_factory=_empty)
     first_profile: FailureProfile | None = None
-    pending: tuple[Episode, ...] = ()
 
     def after(self, episodes: Iterable[Episode], *, decay: float) -> Memory:
         """The memory after a step; this one stays as it is.
@@ -264,12 +262,11 @@ class Memory:
             episodes: Of the step.
             decay: What the weight of earlier failures is multiplied with.
         """
-        seen = tuple(episodes)
         profile = self.profile.copy()
         profile.decay(decay)
-        profile.observe_all(seen)
+        profile.observe_all(episodes)
         first = profile.copy() if self.first_profile is None else self.first_profile
-        return replace(self, profile=profile, first_profile=first, pending=(*self.pending, *seen))
+        return Memory(profile=profile, first_profile=first)
 
     def shown(self, *, closed_loop: bool) -> FailureProfile:
         """The profile that the interface follows."""
@@ -283,7 +280,6 @@ class Memory:
         return {
             "profile": self.profile.to_json(),
             "first_profile": None if first is None else first.to_json(),
-            "pending": [one.to_json() for one in self.pending],
         }
 
     @classmethod
@@ -293,11 +289,9 @@ class Memory:
         Raises:
             KeyError: A part is absent.
             StoreFormatError: A profile can not be read.
-            EpisodeFormatError: An episode can not be read.
         """
         first = record["first_profile"]
         return cls(
             profile=FailureProfile.from_json(record["profile"]),
             first_profile=None if first is None else FailureProfile.from_json(first),
-            pending=tuple(Episode.from_json(one) for one in record["pending"]),
         )

@@ -39,7 +39,6 @@ from typing import Any, Literal, TypeAlias
 from agentkit.episodes import Diagnosis, Episode, Turn
 from agentkit.errors import UsageError
 from agentkit.evaluation.settings import ToolSource
-from agentkit.evolution import LifecyclePolicy
 from agentkit.models.base import ChatModel
 from agentkit.retrieval import Retriever
 from agentkit_bench.retrieval_variants import FlatLibrary, variant
@@ -103,10 +102,6 @@ def _without_tokens(turn: Turn) -> Turn:
 RetrieverName: TypeAlias = Literal["default", "paper", "dense", "none"]
 """What finds the tools of a request in the library."""
 
-Acceptance: TypeAlias = Literal["validation", "held_out"]
-"""What a proposal must pass: the three layers of checks alone, as in ToolDNA; or, after them, a
-comparison on held-out tasks."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoevolutionSettings:
@@ -137,8 +132,6 @@ class CoevolutionSettings:
         tasks_per_step: Tasks of a step. CoCoDA takes one query at a time.
         epochs: How often all tasks are gone through.
         steps: Steps in all; None for as many as ``epochs`` come to.
-        every: After how many steps the library may change; ToolDNA changes it after each.
-        acceptance: What a proposal must pass.
         rho: Least score of an episode that composites are mined from (CoCoDA's rho).
         support: Episodes that a sequence of calls must occur in to become a composite.
         composite_coefficient: Reward of each call that a composite saved (CoCoDA's lambda, Eq. 2).
@@ -169,8 +162,6 @@ class CoevolutionSettings:
     tasks_per_step: int = 4
     epochs: int = 1
     steps: int | None = None
-    every: int = 1
-    acceptance: Acceptance = "validation"
     rho: float = 0.8
     support: int = 3
     composite_coefficient: float = 0.0
@@ -181,7 +172,7 @@ class CoevolutionSettings:
     name: str = "coevolve"
 
     def __post_init__(self) -> None:
-        check_least(self, "group_size", "tasks_per_step", "epochs", "every", "support")
+        check_least(self, "group_size", "tasks_per_step", "epochs", "support")
         if self.steps is not None and self.steps < 0:
             raise UsageError(f"steps is {self.steps}; give 0 or more, or None for whole epochs")
         for name in ("rho", "decay"):
@@ -199,12 +190,6 @@ class CoevolutionSettings:
     def changes_library(self) -> bool:
         """Whether anything may change the library."""
         return self.evolution or self.feedback or self.evidence or self.composites
-
-    @property
-    def lifecycle(self) -> LifecyclePolicy:
-        """What the Tool Manager asks of proposals."""
-        evidence: Literal["none", "gate"] = "none" if self.acceptance == "validation" else "gate"
-        return LifecyclePolicy(evidence=evidence)
 
     def make_retriever(self, model: ChatModel) -> Retriever | None:
         """What finds tools; None for the default, and where tasks name their tools.

@@ -221,12 +221,8 @@ class Decision:
     library: Library
 
     def told(self) -> dict[str, Any]:
-        """What the other processes must know beside the library, as JSON data.
-
-        Episodes that wait are left out: who decides alone needs them.
-        """
-        memory = replace(self.memory, pending=())
-        return {"record": self.record.to_json(), "memory": memory.to_json()}
+        """What the other processes must know beside the library, as JSON data."""
+        return {"record": self.record.to_json(), "memory": self.memory.to_json()}
 
 
 def decided(
@@ -237,32 +233,28 @@ def decided(
     report: StepReport,
     before: Library,
     told: Sequence[Mapping[str, Any]],
-    asking: EvaluationSettings | None = None,
 ) -> Decision:
-    """Let the profile and, when it is due, the library learn from a step.
+    """Let the profile and the library learn from a step.
 
     Nothing but the library's store is changed, so that a call that failed can be made again: what
     was committed by then is known there and not committed twice.
 
     Args:
         keeper: The library.
-        settings: What may change it, and when.
+        settings: What may change it.
         memory: Before the step.
         report: Of the engine.
         before: The library that the prompts were rendered from.
         told: What each process tried, in order.
-        asking: How tasks are asked, without what training prompts have more.
     """
     started = time.perf_counter()
     episodes = [Episode.from_json(one) for each in told for one in each["episodes"]]
     notes = [RolloutNote(**one) for each in told for one in each["notes"]]
     after = memory.after(episodes, decay=settings.decay)
     done = LibraryRound()
-    if (report.step + 1) % settings.every == 0:
-        if settings.changes_library:
-            keeper.keep(after.pending)
-            done = keeper.decide(after.pending, after.profile, step=report.step, asking=asking)
-        after = replace(after, pending=())
+    if settings.changes_library:
+        keeper.keep(episodes)
+        done = keeper.decide(episodes, after.profile)
     library = keeper.library
     record = CoevolutionStep(
         step=report.step,
@@ -325,7 +317,7 @@ class Coevolution:
         ranks: The processes that train together.
         listen: Told of each step, in every process.
         records: The steps so far.
-        memory: Failures so far, and episodes that the library has not learned from yet.
+        memory: Failures so far.
 
     Raises:
         UsageError: A switch is on whose part is missing.
@@ -351,7 +343,6 @@ class Coevolution:
         missing = {
             "weighting": wanted.weighting and self.weighting is None,
             "interface": wanted.interface and self.interface is None,
-            "keeper.held_out": wanted.acceptance == "held_out" and keeper.held_out is None,
             "keeper.feedback_model": wanted.feedback and keeper.feedback_model is None,
         }
         absent = [name for name, is_missing in missing.items() if is_missing]
@@ -480,7 +471,6 @@ class Coevolution:
                 report=report,
                 before=tried.library,
                 told=told,
-                asking=self.asking,
             )
             made.append(done)
             return done.library

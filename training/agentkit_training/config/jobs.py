@@ -217,12 +217,9 @@ class WeightingSection:
     Attributes:
         normalised: Whether the weights are scaled to hold a mean; otherwise they raise the learning
             rate.
-        by: Which mean is held: that of the sizes of the advantages, which is the scale of the
-            gradient, or that of the weights; see ``MeanNormalised``.
     """
 
     normalised: bool = True
-    by: Literal["advantages", "rollouts"] = "advantages"
 
     def make(self, *, scaled: bool = True) -> Weighting:
         """The weighting.
@@ -231,7 +228,7 @@ class WeightingSection:
             scaled: Whether the engine divides advantages by the group's deviation.
         """
         plain = FixedWeighting()
-        return MeanNormalised(inner=plain, by=self.by, scaled=scaled) if self.normalised else plain
+        return MeanNormalised(inner=plain, scaled=scaled) if self.normalised else plain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -224,20 +224,6 @@ def read_packed(
     return read
 
 
-def packed_logprobs(policy: Policy, pack: Pack, *, temperature: float = 1.0) -> torch.Tensor:
-    """The log-probability of each token of the completions, one completion after another.
-
-    Args:
-        policy: The model; its gradient is kept where the caller wants one.
-        pack: What to read.
-        temperature: That the tokens were sampled at.
-
-    Returns:
-        float32, as long as all completions together.
-    """
-    return packed_scores(policy, pack, temperature).logprobs
-
-
 def packed_scores(policy: Policy, pack: Pack, temperature: float) -> TokenScores:
     """The scores of the tokens of the completions, one completion after another."""
     import torch

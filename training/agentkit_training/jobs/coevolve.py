@@ -162,12 +162,10 @@ class _Coevolve:
         keeper = LibraryKeeper(
             settings=config.coevolution,
             benchmark=train,
-            model=self.model,
             store=self._store(),
             tools=pure_tools(train) if config.coevolution.composites else (),
             feedback_model=models.get("feedback_model"),
             teacher=models.get("teacher"),
-            held_out=self.at.parts.validation,
         )
         self.source = Coevolution(
             model=self.model,

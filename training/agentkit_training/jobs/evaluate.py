@@ -38,7 +38,6 @@ from agentkit_training.export.handover import (
     load_handover,
     restored_store,
 )
-from agentkit_training.export.weights import AdapterPrecision
 from agentkit_training.jobs.running import HANDOVER, LIBRARY, POLICY, began_as_gguf
 from agentkit_training.policy.saving import CONFIG as ADAPTER_CONFIG, restore_weights
 from agentkit_training.rollout.collecting import collect
@@ -234,15 +233,12 @@ def handover_of(run: RunDirectory) -> Handover:
     return load_handover(run.path / HANDOVER, base=base)
 
 
-def export_job(
-    folder: Path, target: Path, *, adapter_precision: AdapterPrecision = "f32"
-) -> Handover:
+def export_job(folder: Path, target: Path) -> Handover:
     """Hand over what a run of ``coevolve`` or ``grpo`` has learned so far.
 
     Args:
         folder: The run.
         target: Where to.
-        adapter_precision: Of the adapter's numbers.
 
     Raises:
         UsageError: It is no such run.
@@ -279,5 +275,4 @@ def export_job(
         base=config.policy.weights,
         policy=policy if config.has_own_weights else None,
         store=restored_store(newest / KEPT_LIBRARY) if is_evolved else None,
-        adapter_precision=adapter_precision,
     )

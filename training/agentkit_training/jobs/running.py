@@ -152,9 +152,10 @@ def started(
         TrainingError: The run can not go on.
     """
     parts = in_turn(ranks, lambda: load_tasks_for_training(config.tasks))
-    if not parts.validation.tasks and (key := _chooses_by_validation(config)):
+    selects = isinstance(config, SftConfig) and config.toolace is not None
+    if selects and not parts.validation.tasks:
         raise UsageError(
-            f"{key} chooses by the validation tasks, and there are none; give some "
+            "toolace chooses by the validation tasks, and there are none; give some "
             "(tasks.validation, tasks.shares)"
         )
     led(
@@ -177,15 +178,6 @@ def started(
         ) from error
     held = replace(config.policy, device=own_device(config.policy.device, ranks))
     return Started(parts=parts, run=run, policy=held.load(seed=seed), ranks=ranks)
-
-
-def _chooses_by_validation(config: SftConfig | CoevolveConfig) -> str:
-    """The key that asks for validation tasks; empty for none."""
-    if isinstance(config, SftConfig):
-        return "toolace" if config.toolace is not None else ""
-    wanted = config.coevolution
-    is_asked = wanted.changes_library and wanted.acceptance != "validation"
-    return f"coevolution.acceptance {wanted.acceptance}" if is_asked else ""
 
 
 def tell_of_tasks(at: Started, config: SftConfig | CoevolveConfig, log: Listener) -> None:

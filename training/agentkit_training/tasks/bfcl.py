@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
@@ -109,65 +109,42 @@ def _folder(folder: Path | None, *, fetch: bool) -> Path:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _SealSplit:
-    """The file of a split, as pydantic checks it: ids of tasks."""
-
-    train: list[str]
-    test: list[str]
-
-
 def bfcl_multi_turn_tasks(
     folder: Path | None = None,
     *,
-    split_file: Path | None = None,
     shares: Shares | None = None,
     seed: int = 0,
     fetch: bool = False,
     simulators: Mapping[str, str] = SIMULATORS,
 ) -> TaskSplits:
-    """The multi-turn part, by the split of SEAL or by one of our own.
+    """The multi-turn part; all variants of a conversation are in one part.
 
     The four categories are variants of the same 200 conversations. SEAL's split (400 to train, 400
     to test) divides each category by itself, so that 173 of the 187 conversations in its test part
-    stand in its training part as another variant. It is here to compare with the paper's numbers.
-    Our own keeps all variants of a conversation together.
+    stand in its training part as another variant.
 
     Args:
         folder: Holds the files and the simulators, see ``load_bfcl_multi_turn``; None for those of
             an installed ``bfcl_eval`` or those that ``agentkit`` has fetched.
-        split_file: JSON with the ids of ``train`` and ``test``, as SEAL has released it; the
-            validation part is then taken out of ``train``, conversation by conversation, with the
-            share that it has in ``shares``. None for our own split.
         shares: How much each part gets.
         seed: Of the division.
         fetch: Whether to download the files when they are not there.
         simulators: As in ``load_bfcl_multi_turn``.
 
     Raises:
-        DatasetError: The files are not there, or the split names no task of them.
+        DatasetError: The files are not there.
         UsageError: There are too few conversations for the parts.
     """
     found = _multi_turn_folder(folder, fetch=fetch)
     benchmark = load_bfcl_multi_turn(found, simulators=simulators)
-    wanted = shares or Shares()
-    if split_file is None:
-        return _by_conversation(benchmark, wanted, seed)
-    listed = _read_split(split_file)
-    train, test = (_only(benchmark, ids, split_file) for ids in (listed.train, listed.test))
-    held = Shares(train=wanted.train, validation=wanted.validation, test=0)
-    return replace(_by_conversation(train, held, seed), test=test)
-
-
-def _by_conversation(benchmark: Benchmark, shares: Shares, seed: int) -> TaskSplits:
     groups: dict[str, list[Task]] = {}
     for task in benchmark.tasks:
         groups.setdefault(conversation_of(task), []).append(task)
     parts = divided(benchmark, groups.values(), shares=shares, seed=seed)
     if parts is None:
         raise UsageError(
-            f"{len(groups)} conversations are too few for the parts {shares}; give a share of 0 "
-            "to those that are not needed"
+            f"{len(groups)} conversations are too few for the parts {shares or Shares()}; give a "
+            "share of 0 to those that are not needed"
         )
     return parts
 
@@ -175,34 +152,6 @@ def _by_conversation(benchmark: Benchmark, shares: Shares, seed: int) -> TaskSpl
 def conversation_of(task: Task) -> str:
     """What the variants of a conversation have in common: the number in their id."""
     return task.task_id.rpartition("_")[2]
-
-
-def _only(benchmark: Benchmark, ids: Collection[str], file: Path) -> Benchmark:
-    wanted = set(ids)
-    tasks = tuple(task for task in benchmark.tasks if task.task_id in wanted)
-    if not tasks:
-        raise DatasetError(
-            f"{file} names no task of {benchmark.name}; its ids have to be like "
-            f"{benchmark.tasks[0].task_id!r}"
-        )
-    missing = sorted(wanted - {task.task_id for task in tasks})
-    left_out = tuple(LeftOut(where=one, reason=f"named in {file.name} alone") for one in missing)
-    return replace(benchmark, tasks=tasks, left_out=(*benchmark.left_out, *left_out))
-
-
-def _read_split(file: Path) -> _SealSplit:
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        found = TypeAdapter(_SealSplit).validate_json(file.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise DatasetError(
-            f"{file} can not be read as a split: {error}; expected a JSON object with lists of ids "
-            "under train and test"
-        ) from error
-    if shared := sorted(set(found.train) & set(found.test)):
-        raise DatasetError(f"{file} has {len(shared)} ids in both parts, such as {shared[0]}")
-    return found
 
 
 def _multi_turn_folder(folder: Path | None, *, fetch: bool) -> Path:

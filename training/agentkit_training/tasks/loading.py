@@ -20,9 +20,6 @@ from agentkit.evaluation import (
     TextAnswer,
     load_benchmark,
 )
-from agentkit.fetch import cache_directory
-from agentkit_bench.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
-from agentkit_bench.nestful_benchmark import nestful_benchmark
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, gsm8k_tasks
 from agentkit_training.tasks.bfcl import POOL, bfcl_multi_turn_tasks, bfcl_tasks
 from agentkit_training.tasks.hidden_constraints.family import ONE_CALL, Says, hidden_constraints
@@ -35,15 +32,14 @@ class TaskSpec:
     """Which tasks to train, choose and report on. An option of another source is an error.
 
     Attributes:
-        source: ``hidden-constraints``, ``arithmetic``, ``bfcl``, ``bfcl-multi-turn``, ``nestful``,
-            ``gsm8k``, or the path of a file of tasks (JSON lines).
+        source: ``hidden-constraints``, ``arithmetic``, ``bfcl``, ``bfcl-multi-turn``, ``gsm8k``, or
+            the path of a file of tasks (JSON lines).
         data: Folder or file of a public benchmark; empty for what ``agentkit`` has fetched. In a
             folder of ``gsm8k`` its train.jsonl and test.jsonl are taken.
         fetch: Whether to download a public benchmark that is not there.
         environment: For a file of tasks: where its world or its tools are found, such as
             ``tools.py:World``. The code there runs.
         test_file: For ``gsm8k`` and files of tasks: another file, to test on.
-        split_file: For ``bfcl-multi-turn``: ids to train and test on, as SEAL has released them.
         seed: Of everything that is drawn.
         shares: How much each part gets, where the tasks are divided.
         functions: Which function names must not stand in two parts; None for the source's own
@@ -66,7 +62,6 @@ class TaskSpec:
     fetch: bool = False
     environment: str = ""
     test_file: str = ""
-    split_file: str = ""
     seed: int = 0
     shares: Shares = Shares()  # noqa: RUF009 - immutable
     functions: Functions | None = None
@@ -87,8 +82,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
     "hidden-constraints": frozenset({"world", "kinds", "distractors", "says", "mends"}),
     "arithmetic": frozenset(),
     "bfcl": frozenset({"data", "fetch", "shares", "functions", "categories", "held_out"}),
-    "bfcl-multi-turn": frozenset({"data", "fetch", "shares", "split_file"}),
-    "nestful": frozenset({"data", "fetch", "shares", "functions"}),
+    "bfcl-multi-turn": frozenset({"data", "fetch", "shares"}),
     "gsm8k": frozenset({"data", "shares", "test_file"}),
     _FILE: frozenset({"environment", "shares", "functions", "test_file"}),
 }
@@ -195,33 +189,10 @@ def _bfcl(spec: TaskSpec) -> TaskSplits:
 def _multi_turn(spec: TaskSpec) -> TaskSplits:
     return bfcl_multi_turn_tasks(
         Path(spec.data) if spec.data else None,
-        split_file=Path(spec.split_file) if spec.split_file else None,
         shares=spec.shares,
         seed=spec.seed,
         fetch=spec.fetch,
     )
-
-
-def nestful_folder(spec: TaskSpec) -> Path:
-    """Where the files of NESTFUL are; downloaded where that is allowed.
-
-    Raises:
-        DatasetError: They are not there.
-    """
-    folder = Path(spec.data) if spec.data else cache_directory() / f"nestful-{NESTFUL_RELEASE}"
-    if not spec.data and spec.fetch:
-        folder = fetch_nestful()
-    if not folder.is_dir():
-        raise DatasetError(
-            f"NESTFUL is not in {folder}; say where it is (data), or let it be downloaded (fetch)"
-        )
-    return folder
-
-
-def _nestful(spec: TaskSpec) -> TaskSplits:
-    whole = nestful_benchmark(nestful_folder(spec), asking="executed")
-    # Almost all of its questions use the same few functions for arithmetic.
-    return split(whole, shares=spec.shares, seed=spec.seed, functions=spec.functions or "free")
 
 
 def _gsm8k(spec: TaskSpec) -> TaskSplits:
@@ -252,7 +223,6 @@ _LOADERS: Mapping[str, Callable[[TaskSpec], TaskSplits]] = {
     "arithmetic": _arithmetic,
     "bfcl": _bfcl,
     "bfcl-multi-turn": _multi_turn,
-    "nestful": _nestful,
     "gsm8k": _gsm8k,
     _FILE: _file,
 }

@@ -12,12 +12,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import (
-    AllowedCalls,
     Benchmark,
-    CustomExpectation,
-    ExactCalls,
-    Expectation,
-    FinalState,
     Task,
     stratified,
 )
@@ -320,8 +315,8 @@ def _why_not(benchmark: Benchmark, groups: Sequence[Sequence[Task]], functions: 
     return message
 
 
-Functions: TypeAlias = Literal["offered", "gold", "free"]
-"""Which function names must not be shared: all that a task offers, those of its gold, or none.
+Functions: TypeAlias = Literal["offered", "free"]
+"""Which function names must not be shared: all that a task offers, or none.
 ``free`` is for benchmarks whose tasks all use the same few tools, such as simulated worlds."""
 
 Sign: TypeAlias = tuple[Literal["question", "function"], str]
@@ -355,25 +350,10 @@ def _signs(task: Task, names: Mapping[str, str], functions: Functions) -> frozen
     asked = [one.text for one in task.history if isinstance(one, UserMessage)]
     question = normalised("\n".join([*asked, *(turn.request for turn in task.turns)]))
     found: set[Sign] = {("question", question)} if question else set()
-    for name in _functions(task, functions):
-        found.add(("function", names.get(name, name)))
-    return frozenset(found)
-
-
-def _functions(task: Task, functions: Functions) -> Iterable[str]:
-    if functions == "free":
-        return ()
     if functions == "offered":
-        return [name for turn in task.turns for name in turn.offers]
-    return [name for turn in task.turns for one in turn.expects for name in _gold_tools(one)]
-
-
-def _gold_tools(expectation: Expectation) -> Iterable[str]:
-    if isinstance(expectation, CustomExpectation):
-        return expectation.gold_tools
-    if isinstance(expectation, AllowedCalls | ExactCalls | FinalState):
-        return [call.name for call in expectation.calls]
-    return ()
+        offers = (name for turn in task.turns for name in turn.offers)
+        found |= {("function", names.get(name, name)) for name in offers}
+    return frozenset(found)
 
 
 def components(benchmark: Benchmark, functions: Functions = "offered") -> list[list[Task]]:
@@ -383,30 +363,12 @@ def components(benchmark: Benchmark, functions: Functions = "offered") -> list[l
         benchmark: The tasks.
         functions: Which function names count.
     """
-    joined = _Joined()
+    import networkx as nx
+
+    graph = nx.Graph()
     for number, signs in enumerate(signs_of_all(benchmark, functions)):
-        joined.add(number, signs)
-    groups: dict[int, list[Task]] = {}
-    for number, task in enumerate(benchmark.tasks):
-        groups.setdefault(joined.root(number), []).append(task)
-    return list(groups.values())
-
-
-class _Joined:
-    """Groups of numbers that grow together (union-find)."""
-
-    def __init__(self) -> None:
-        self._above: dict[int, int] = {}
-        self._first: dict[Sign, int] = {}
-
-    def root(self, number: int) -> int:
-        while self._above[number] != number:
-            self._above[number] = self._above[self._above[number]]
-            number = self._above[number]
-        return number
-
-    def add(self, number: int, signs: Iterable[Sign]) -> None:
-        self._above[number] = number
-        for sign in signs:
-            first = self.root(self._first.setdefault(sign, number))
-            self._above[self.root(number)] = first
+        graph.add_node(number)
+        graph.add_edges_from((number, sign) for sign in signs)
+    found = nx.connected_components(graph)
+    groups = sorted(sorted(one for one in group if isinstance(one, int)) for group in found)
+    return [[benchmark.tasks[number] for number in group] for group in groups]

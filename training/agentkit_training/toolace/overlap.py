@@ -18,7 +18,6 @@ Where the paper is silent:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
@@ -49,50 +48,15 @@ def optimal_assignment(weights: Sequence[Sequence[float]]) -> tuple[tuple[int, i
         >>> optimal_assignment([[7, 5], [6, 1], [0, 4]])
         ((0, 1), (1, 0))
     """
-    if not weights or not weights[0]:
-        return ()
-    if len(weights) > len(weights[0]):
-        turned = optimal_assignment([list(column) for column in zip(*weights, strict=True)])
-        return tuple(sorted((row, column) for column, row in turned))
-    return _assigned([[-weight for weight in row] for row in weights])
+    import networkx as nx
 
-
-def _assigned(costs: Sequence[Sequence[float]]) -> tuple[tuple[int, int], ...]:
-    """The cheapest column for each of as many or fewer rows (Hungarian method, Kuhn 1955).
-
-    Rows are placed one after the other, each along the cheapest path to a free column; prices keep
-    what a step costs from falling below 0. Place 0 of the lists stands for no row and no column.
-    """
-    rows, columns = len(costs), len(costs[0])
-    row_prices: list[float] = [0] * (rows + 1)
-    column_prices: list[float] = [0] * (columns + 1)
-    row_of = [0] * (columns + 1)
-    for row in range(1, rows + 1):
-        row_of[0] = row
-        cheapest: list[float] = [math.inf] * (columns + 1)
-        before = [0] * (columns + 1)
-        passed = [False] * (columns + 1)
-        column = 0
-        while row_of[column] or not column:
-            passed[column] = True
-            at = row_of[column]
-            for other in range(1, columns + 1):
-                cost = costs[at - 1][other - 1] - row_prices[at] - column_prices[other]
-                if not passed[other] and cost < cheapest[other]:
-                    cheapest[other], before[other] = cost, column
-            free = [other for other in range(1, columns + 1) if not passed[other]]
-            column = min(free, key=cheapest.__getitem__)
-            step = cheapest[column]
-            for other in range(columns + 1):
-                if passed[other]:
-                    row_prices[row_of[other]] += step
-                    column_prices[other] -= step
-                else:
-                    cheapest[other] -= step
-        while column:  # those on the path move on
-            row_of[column], column = row_of[before[column]], before[column]
-    placed = ((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
-    return tuple(sorted(placed))
+    rows = len(weights)
+    graph = nx.Graph()
+    for row, values in enumerate(weights):
+        for column, weight in enumerate(values, start=rows):
+            graph.add_edge(row, column, weight=weight)
+    pairs = nx.max_weight_matching(graph, maxcardinality=True)
+    return tuple(sorted((min(pair), max(pair) - rows) for pair in pairs))
 
 
 def call_similarity(one: CallLike, other: CallLike, definitions: Definitions) -> float:

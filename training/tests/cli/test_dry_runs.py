@@ -107,14 +107,6 @@ def test_a_named_configuration_that_lacks_a_model_is_refused():
     )
 
 
-def test_an_engine_of_one_process_is_refused_in_several(rewards, monkeypatch):
-    """The rehearsal says what the run would say."""
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    done = rehearsal(rewards, "engine={name: lean}", command="grpo")
-    assert done.exit_code == 2
-    assert "engine.name is lean, which trains in one process" in done.stderr
-
-
 def test_a_dry_run_warns_of_processes_without_tasks(rewards, monkeypatch):
     """Tasks are shared out whole: with fewer than there are processes some do nothing."""
     monkeypatch.setenv("WORLD_SIZE", "8")
@@ -157,13 +149,6 @@ def test_nothing_to_teach_is_told_before_weights_are_there(tuning):
     assert "no calls to teach: the task expects number" in done.stderr
 
 
-def test_a_file_for_another_command_is_refused(tmp_path):
-    """The section that the command does not know is named."""
-    done = run("grpo", EXAMPLES / "sft.yaml", "--output", tmp_path, "--dry-run")
-    assert done.exit_code == 2
-    assert "sft is not known here" in done.stderr
-
-
 SHIPPED = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.yaml"))
 FETCHED = {"sft", "toolace", "multi_turn", "gsm8k"}  # their questions are downloaded
 
@@ -185,15 +170,10 @@ def run_command(*arguments):
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_an_example_is_a_configuration(path):
-    """Each file is read, written out whole, and read back as the same."""
+    """Each file is read, written out whole, and read back as the same; it says how to start it."""
     kind = kind_of(path)
     config = read_config(path, kind)
     assert parse_config(written_config(config), kind) == config
-
-
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_an_example_names_its_command(path):
-    """A reader sees in the file how to start it."""
     assert f"examples/{path.name} --output" in path.read_text()
 
 

@@ -61,15 +61,6 @@ def test_grpo_leaves_the_library_to_coevolve(config, tmp_path):
     assert "agentkit-train coevolve" in result.stderr
 
 
-def test_a_dry_run_loads_no_weights(config, tmp_path):
-    """What would be done is said, and nothing is written; the weights need not be there."""
-    arguments = ("--output", tmp_path / "run", "--dry-run", "--set", "policy.weights=local:absent")
-    result = invoke("coevolve", config, *arguments, "--ablation", "seal")
-    assert result.exit_code == 0, result.output
-    assert "interface, weighting" in result.stdout
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_run_is_not_gone_on_with_under_other_settings(config, tmp_path):
     """What differs stands on lines of its own, by its key."""
     run = tmp_path / "run"

@@ -163,9 +163,7 @@ def begin(clerk, bank):
         policy = policy or clerk()
         model = PolicyModel(policy, max_tokens=48)
         benchmark = more.pop("benchmark", bank)
-        keeper = LibraryKeeper(
-            settings=settings, benchmark=benchmark, model=model, **(keeping or {})
-        )
+        keeper = LibraryKeeper(settings=settings, benchmark=benchmark, **(keeping or {}))
         source = Coevolution(
             model=model,
             keeper=keeper,

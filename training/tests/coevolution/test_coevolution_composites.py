@@ -126,7 +126,7 @@ def run_of(orders, settings, **more):
     """A run whose policy knows nothing; its library is what matters here."""
     model = PolicyModel(tiny_policy(), max_tokens=2)
     settings = replace(settings, group_size=2, steps=1)
-    keeper = LibraryKeeper(settings=settings, benchmark=orders, model=model, tools=TOOLS, **more)
+    keeper = LibraryKeeper(settings=settings, benchmark=orders, tools=TOOLS, **more)
     return Coevolution(model=model, keeper=keeper, settings=settings, benchmark=orders)
 
 
@@ -194,18 +194,18 @@ def test_composites_are_mined_in_the_loop(orders):
     source = run_of(orders, CoevolutionSettings(composites=True))
     profile = source.memory.profile
     episodes = [trajectory(number) for number in range(4)]
-    done = source.keeper.decide(episodes, profile, step=0)
+    done = source.keeper.decide(episodes, profile)
     assert [one.state for one in done.proposals] == ["active"]
     assert len(source.library) == 4
     silent = run_of(orders, CoevolutionSettings(feedback=True), feedback_model=FunctionModel(str))
-    assert silent.keeper.decide(episodes, profile, step=0).proposals == ()
+    assert silent.keeper.decide(episodes, profile).proposals == ()
 
 
 def test_a_teacher_writes_composites_from_successes(orders):
     """A function of a model is tried by the Tool Manager, and is a tool when it does what it says."""
     teacher = ScriptedModel([f"```python\n{WRITTEN}\n```"], name="teacher")
     source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
-    done = source.keeper.decide([trajectory(1)], source.memory.profile, step=0)
+    done = source.keeper.decide([trajectory(1)], source.memory.profile)
     assert [(one.tool, one.stream, one.state) for one in done.proposals] == [
         ("order_total", "composite", "active")
     ]
@@ -219,7 +219,7 @@ def test_what_a_teacher_gets_wrong_is_a_record(orders):
     for said in ([f"```python\n{wrong}\n```"] * 9, [f"```python\n{foreign}\n```", "NOTHING"], []):
         teacher = ScriptedModel(said, name="teacher")
         source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
-        done = source.keeper.decide([trajectory(1)], source.memory.profile, step=0)
+        done = source.keeper.decide([trajectory(1)], source.memory.profile)
         assert {one.state for one in done.proposals} == {"rejected"}
         assert all(one.why and one.codes for one in done.proposals)
         assert source.library.version == 1
@@ -228,7 +228,7 @@ def test_what_a_teacher_gets_wrong_is_a_record(orders):
 def test_what_a_run_learned_is_exported(orders, tmp_path):
     """The keeper's store is what is handed over: the artifact holds the composite, with history."""
     source = run_of(orders, CoevolutionSettings(composites=True))
-    source.keeper.decide([trajectory(n) for n in range(4)], source.memory.profile, step=0)
+    source.keeper.decide([trajectory(n) for n in range(4)], source.memory.profile)
     export_library(source.keeper.store, tmp_path / "library.json")
     artifact = read_artifact(tmp_path / "library.json")
     assert artifact.library.digest == source.library.digest

@@ -16,7 +16,6 @@ from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.tasks import BLOCK_PROMPT
 from agentkit_training.engines.base import Share
 from agentkit_training.engines.lean import LeanEngine
-from agentkit_training.generation.decoding import Completion
 from agentkit_training.rewards import tooldna_reward
 
 CALL = '{"calls": [{"name": "loan_rate", "arguments": {"euro": 1000, "periods": 36}}]}'
@@ -50,20 +49,7 @@ def decided(run, episode):
     """What became of what an episode suggests."""
     learned = as_learned_from(episode)
     keeper = run.source.keeper
-    return keeper.decide([learned], run.source.memory.profile, step=0).proposals
-
-
-def test_a_block_of_a_perfect_episode_is_taken_up(begin, bank):
-    """The text beside a right call becomes the tool's; the call is read as it was written."""
-    run = begin(CoevolutionSettings(evolution=True))
-    episode = written(f"{CALL}\n{BLOCK}", bank.definitions)
-    assert [dict(call.arguments) for call in episode.calls] == [{"euro": 1000, "periods": 36}]
-    (one,) = decided(run, episode)
-    assert (one.stream, one.tool, one.state) == ("evolution", "loan_rate", "active")
-    assert (
-        "a few terms"
-        in run.source.library["loan_rate"].definition.description.parameters["periods"]
-    )
+    return keeper.decide([learned], run.source.memory.profile).proposals
 
 
 def test_a_block_of_an_imperfect_episode_is_not_read(begin, bank):
@@ -104,36 +90,23 @@ periods(int): Term in months; the bank lends for {terms} only.
 </description>"""
 
 
-class Scribe:
-    """Writes the right call for the question in a prompt, and a block behind it: a ``Writer``."""
-
-    def __init__(self, policy, blocks):
-        self.policy, self.blocks = policy, blocks
-
-    async def write(self, prompts):
-        return tuple(map(self._completion, prompts))
-
-    def _completion(self, prompt):
-        tokenizer = self.policy.tokenizer
-        asked = tokenizer.decode(prompt.ids)
-        euro = int(asked.rpartition("A loan of ")[2].partition(" ")[0])
-        call = {"name": "loan_rate", "arguments": {"euro": euro, "periods": 36}}
-        text = json.dumps({"calls": [call]}) + "\n" + next(self.blocks)
-        ids = (*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id)
-        return Completion(ids=ids, logprobs=(-1.0,) * len(ids), is_ended=True)
-
-
 @pytest.fixture
-def begin_writing(bank):
-    """Begins a run whose policy writes these blocks, one behind each answer."""
+def begin_writing(bank, writing):
+    """Begins a run whose policy makes the right calls, and writes one of these blocks behind each."""
 
     def make(blocks):
-        policy = tiny_policy()
-        model = PolicyModel(policy, writer=Scribe(policy, iter(blocks)), max_tokens=400)
+        policy, left = tiny_policy(), iter(blocks)
+
+        def answer(prompt):
+            euro = int(prompt.rpartition("A loan of ")[2].partition(" ")[0])
+            call = {"name": "loan_rate", "arguments": {"euro": euro, "periods": 36}}
+            return json.dumps({"calls": [call]}) + "\n" + next(left)
+
+        model = PolicyModel(policy, writer=writing(policy.tokenizer, answer), max_tokens=400)
         settings = CoevolutionSettings(evolution=True, group_size=2, tasks_per_step=2)
         source = Coevolution(
             model=model,
-            keeper=LibraryKeeper(settings=settings, benchmark=bank, model=model),
+            keeper=LibraryKeeper(settings=settings, benchmark=bank),
             settings=settings,
             benchmark=bank,
             reward=tooldna_reward(bank, "R3"),

@@ -204,16 +204,6 @@ def test_fine_tuning_in_two_processes_takes_the_steps_of_one(tmp_path):
     assert torch.allclose(weights(both), weights(alone), atol=1e-4)
 
 
-def test_an_engine_of_one_process_is_refused(config, tmp_path):
-    """The way out is named, once, and nothing is written."""
-    arguments = ("--output", tmp_path / "run", "--set", "engine.name=lean")
-    done = ended(start("coevolve", config, *arguments))
-    assert done.returncode != 0
-    (error,) = told_errors(done)
-    assert "set engine.name: trl" in error
-    assert not (tmp_path / "run").exists()
-
-
 def test_an_error_of_one_process_ends_all(config, tmp_path):
     """The process that failed tells why; the one that waits for it ends without a word."""
     (tmp_path / "weights").mkdir()

@@ -1,7 +1,5 @@
 """What rank 0 does for all: the others wait for its end, and hear of its errors."""
 
-import threading
-
 import pytest
 
 from agentkit.errors import UsageError
@@ -11,51 +9,9 @@ from agentkit_training.errors import PeerError, TrainingError
 from agentkit_training.jobs.running import own_device
 
 
-class Threads:
-    """One rank of two that are threads."""
-
-    def __init__(self, rank, barrier, values):
-        self.rank, self.world = rank, 2
-        self.barrier, self.values = barrier, values
-
-    def _exchanged(self, value):
-        self.values[self.rank] = value
-        self.barrier.wait()
-        found = [self.values[one] for one in range(2)]
-        self.barrier.wait()
-        return found
-
-    def gather(self, value):
-        """The values of both, at rank 0."""
-        found = self._exchanged(value)
-        return found if self.rank == 0 else ()
-
-    def broadcast(self, value):
-        """The value of rank 0."""
-        return self._exchanged(value)[0]
-
-
-def together(work):
-    """What two ranks returned or raised."""
-    barrier, values, found = threading.Barrier(2, timeout=60), {}, {}
-
-    def run(rank):
-        try:
-            found[rank] = work(Threads(rank, barrier, values))
-        except Exception as error:  # noqa: BLE001 - looked at by the test
-            found[rank] = error
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return found[0], found[1]
-
-
-def test_rank_0_works_alone():
+def test_rank_0_works_alone(two_ranks):
     """The work is done once, however often it says that it goes on."""
-    done = []
+    done, (_, together) = [], two_ranks
 
     def work(beat):
         done.append("once")
@@ -68,21 +24,22 @@ def test_rank_0_works_alone():
     assert led(ALONE, work) == "written"
 
 
-def test_an_error_of_rank_0_ends_the_waiting():
+def test_an_error_of_rank_0_ends_the_waiting(two_ranks):
     """Rank 0 raises its own error, the others one that names it."""
 
     def work(_):
         raise OSError("the disk is full")
 
+    _, together = two_ranks
     first, second = together(lambda ranks: led(ranks, work))
     assert isinstance(first, OSError)
     assert isinstance(second, PeerError)
     assert "OSError: the disk is full" in str(second)
 
 
-def test_what_all_load_is_loaded_in_turn():
+def test_what_all_load_is_loaded_in_turn(two_ranks):
     """Rank 0 fetches; when the others come, it is there."""
-    loaded = []
+    loaded, (_, together) = [], two_ranks
 
     def work(ranks):
         def load():
@@ -96,9 +53,9 @@ def test_what_all_load_is_loaded_in_turn():
 
 
 @pytest.mark.parametrize("seeds", [(0, 0), (0, 1)])
-def test_policies_are_compared_bit_by_bit(seeds):
+def test_policies_are_compared_bit_by_bit(seeds, two_ranks):
     """Equal weights pass; where they differ, every process hears which."""
-    policies = [tiny_policy(seed=seed) for seed in seeds]
+    policies, (_, together) = [tiny_policy(seed=seed) for seed in seeds], two_ranks
     first, second = together(lambda ranks: check_weights(policies[ranks.rank], ranks))
     if seeds[0] == seeds[1]:
         assert (first, second) == (None, None)

@@ -17,7 +17,7 @@ from agentkit_training.engines.objective import Objective
 HERE = Path(__file__).parent
 SIZES = [0, 1, 100_000]
 """Lengths of texts."""
-RECORDED = HERE.parent / "engines" / "conftest.py"
+RECORDED = HERE.parent / "conftest.py"
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +41,10 @@ def told(run, rank):
 
 
 @pytest.mark.parametrize("loss_type", ["grpo", "bnpo", "dapo"])
-def test_two_processes_train_as_one(run, loss_type, recorded_source):
+def test_two_processes_train_as_one(run, loss_type, recorded):
     """Shares of a batch on two processes give the weights of the whole batch on one."""
 
-    class Whole(recorded_source):
+    class Whole(recorded):
         def rollouts(self, step, share):
             shares = [Share(rank=rank, world=2) for rank in range(2)]
             return [one for each in shares for one in super(Whole, self).rollouts(step, each)]

@@ -12,7 +12,8 @@ from agentkit_training import PolicyModel, collect, tiny_policy
 from agentkit_training.engines.base import OptimizerSettings, Share
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
-from agentkit_training.engines.packing import group_advantages, packed_logprobs, packs
+from agentkit_training.engines.packing import group_advantages
+from agentkit_training.engines.scoring import token_logprobs
 from agentkit_training.engines.trl.engine import TrlEngine
 from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy
@@ -77,18 +78,40 @@ def check_equal(lean, trl, *, policies, sources):
         )
 
 
-@pytest.mark.parametrize("kl", [0.0, 0.1])
-@pytest.mark.parametrize("loss_type", LOSSES)
-def test_each_loss_gives_the_same_steps(recorded, loss_type, kl):
-    """Weighted rollouts of several turns train both engines alike, with and without KL."""
-    settings = {
-        "optimizer": FAST,
-        "objective": Objective(loss_type=loss_type, kl_coefficient=kl),
-        "reference": tiny_policy(seed=1) if kl else None,
-    }
+SAMPLED = {"old_logprobs": "sampled"}
+CASES = {
+    **{
+        f"{loss}, {kl:g}": ({"loss_type": loss, "kl_coefficient": kl}, {}, {})
+        for loss in LOSSES
+        for kl in (0.0, 0.1)
+    },
+    **{
+        f"{loss}, in parts": ({"loss_type": loss, "kl_coefficient": 0.05}, {}, {"parts": 3})
+        for loss in LOSSES
+    },
+    **{
+        f"{loss}, clipped": (
+            {"loss_type": loss, "clip_low": 0.1, "clip_high": 0.28, **SAMPLED},
+            {"scaled": False},
+            {},
+        )
+        for loss in ("grpo", "dapo")
+    },
+    "temperature": ({"temperature": 0.6, "kl_coefficient": 0.05, **SAMPLED}, {}, {}),
+}
+"""Of each case the objective, settings of both engines, and those of TRL alone."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_loss_gives_the_same_steps(recorded, case):
+    """Weighted rollouts of several turns train both alike: with KL, in parts, clipped, tempered."""
+    objective, both, trl = CASES[case]
+    settings = {"optimizer": FAST, "objective": Objective(**objective), **both}
+    if objective.get("kl_coefficient"):
+        settings["reference"] = tiny_policy(seed=1)
     check_equal(
         LeanEngine(**settings),
-        TrlEngine(**settings),
+        TrlEngine(**settings, **trl),
         policies=(tiny_policy(), tiny_policy()),
         sources=(recorded(), recorded()),
     )
@@ -117,46 +140,6 @@ def test_a_rollout_of_several_sequences_is_one_output(recorded, made):
         gradients.append(found)
     for once, twice in zip(*gradients, strict=True):
         assert distance(twice, once) <= 1e-5
-
-
-@pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
-def test_the_ratio_is_clipped_alike(recorded, loss_type):
-    """Against the log-probabilities of sampling, both clip the same tokens."""
-    objective = Objective(loss_type=loss_type, clip_low=0.1, clip_high=0.28, old_logprobs="sampled")
-    check_equal(
-        LeanEngine(optimizer=FAST, objective=objective, scaled=False),
-        TrlEngine(optimizer=FAST, objective=objective, scaled=False),
-        policies=(tiny_policy(), tiny_policy()),
-        sources=(recorded(), recorded()),
-    )
-
-
-def test_the_temperature_of_sampling_counts_alike(recorded):
-    """Probabilities are those at the temperature that the rollouts were sampled at, in both."""
-    settings = {
-        "optimizer": FAST,
-        "objective": Objective(temperature=0.6, kl_coefficient=0.05, old_logprobs="sampled"),
-        "reference": tiny_policy(seed=1),
-    }
-    check_equal(
-        LeanEngine(**settings),
-        TrlEngine(**settings),
-        policies=(tiny_policy(), tiny_policy()),
-        sources=(recorded(), recorded()),
-    )
-
-
-@pytest.mark.parametrize("loss_type", LOSSES)
-def test_a_batch_read_in_parts_gives_the_same_steps(recorded, loss_type):
-    """Accumulated gradients equal those of the batch read at once, empty rows or not."""
-    objective = Objective(loss_type=loss_type, kl_coefficient=0.05)
-    reference = tiny_policy(seed=1)
-    check_equal(
-        LeanEngine(optimizer=FAST, objective=objective, reference=reference),
-        TrlEngine(optimizer=FAST, objective=objective, reference=reference, parts=3),
-        policies=(tiny_policy(), tiny_policy()),
-        sources=(recorded(), recorded()),
-    )
 
 
 def test_both_leave_out_what_the_model_can_not_read(recorded):
@@ -236,7 +219,7 @@ def test_both_learn_from_what_they_write_themselves(shop):
 
 
 def test_log_probabilities_agree(recorded, policy, monkeypatch):
-    """TRL, which pads, reads each token as the lean engine, which packs, does: to 1e-5."""
+    """TRL, which pads, reads each token as the lean engine does: to 1e-5."""
     from trl import GRPOTrainer
 
     plain, seen = GRPOTrainer._get_per_token_logps_and_entropies, []
@@ -258,11 +241,8 @@ def test_log_probabilities_agree(recorded, policy, monkeypatch):
         if not rollout.fault
         for one in rollout.sequences
     ]
-    with torch.no_grad():
-        for places, pack in packs(sequences, max_tokens=4096):
-            read = packed_logprobs(policy, pack).split([len(one) for one in pack.completions])
-            for place, part in zip(places, read, strict=True):
-                wanted[(*sequences[place].prompt, *sequences[place].completion)] = part
+    for one, read in zip(sequences, token_logprobs(policy, sequences), strict=True):
+        wanted[(*one.prompt, *one.completion)] = read
     compared = [(found[: len(wanted[ids])], wanted[ids]) for ids, found in seen if ids in wanted]
     assert len(compared) == len(sequences)
     for found, ours in compared:

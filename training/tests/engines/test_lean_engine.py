@@ -101,21 +101,6 @@ def test_a_loss_that_is_no_number_stops_before_the_weights_change(policy, shop):
     assert torch.equal(before, weights(policy))
 
 
-def test_a_reward_that_raises_is_a_fault_of_its_rollout(policy, shop):
-    """Rollouts whose reward function fails are recorded and not trained on."""
-
-    def reward(rollout):
-        if rollout.attempt == 0:
-            raise RuntimeError("no gold")
-        return even(rollout)
-
-    found = rewarded(asyncio.run(collect(PolicyModel(policy, max_tokens=4), shop)), reward)
-    assert {one.fault for one in found if one.attempt == 0} == {
-        "the reward raised RuntimeError: no gold"
-    }
-    assert not any(one.fault for one in found if one.attempt)
-
-
 SAMPLED = Objective(old_logprobs="sampled")
 
 

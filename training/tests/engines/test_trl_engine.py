@@ -93,19 +93,6 @@ def test_equal_rewards_change_nothing(recorded, policy):
     assert [one.gradient_norm for one in same.reports] == [0.0, 0.0]
 
 
-def test_rollouts_with_a_fault_are_not_trained_on(recorded):
-    """A batch with faults trains as the batch without those rollouts."""
-    faulty, sound = tiny_policy(), tiny_policy()
-    TrlEngine(optimizer=FAST).train(faulty, recorded(faults=0.4), steps=3)
-
-    class Sound(recorded):
-        def rollouts(self, step, share):
-            return [one for one in super().rollouts(step, share) if not one.fault]
-
-    TrlEngine(optimizer=FAST).train(sound, Sound(faults=0.4), steps=3)
-    assert torch.equal(weights(faulty), weights(sound))
-
-
 @pytest.mark.parametrize("wrong", ["inf", "nan"])
 def test_a_loss_that_is_no_number_stops_before_the_weights_change(recorded, policy, wrong):
     """A diverged step raises, says which, and leaves the weights as they were."""

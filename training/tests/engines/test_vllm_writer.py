@@ -23,7 +23,7 @@ from agentkit_training.engines.trl.engine import TrlEngine
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
 
 HERE = Path(__file__).parent
-CONFTESTS = f"{HERE / 'conftest.py'},{HERE.parent / 'conftest.py'}"
+CONFTEST = str(HERE.parent / "conftest.py")
 FAST = OptimizerSettings(learning_rate=3e-3)
 STEPS = 3
 WIDE = {"clip_low": 1.0, "clip_high": 1e6}
@@ -44,7 +44,7 @@ def alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("alone")
     scenarios = ["every_weight", "adapters", "weighed", "cut", "unweighed", "bounded"]
     done = subprocess.run(
-        [sys.executable, str(HERE / "vllm_processes.py"), str(folder), CONFTESTS, *scenarios],
+        [sys.executable, str(HERE / "vllm_processes.py"), str(folder), CONFTEST, *scenarios],
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": double(folder)},
         capture_output=True,
         text=True,

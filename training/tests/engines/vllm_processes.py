@@ -50,10 +50,9 @@ class Written:
 class Scenarios:
     """Each gives the policy that came of it, and facts as JSON data."""
 
-    def __init__(self, folder, conftests):
-        self.folder = folder
-        self.recorded = loaded(conftests[0]).Recorded
-        self.shop = loaded(conftests[1]).shop.__wrapped__()
+    def __init__(self, folder, conftest):
+        self.folder, doubles = folder, loaded(conftest)
+        self.recorded, self.shop = doubles.Recorded, doubles.shop.__wrapped__()
 
     def policy(self):
         return load_policy(Path(self.folder) / "tiny", precision="fp32")
@@ -117,16 +116,16 @@ class Scenarios:
 
 
 def loaded(path):
-    spec = importlib.util.spec_from_file_location(f"loaded_{Path(path).parent.name}", path)
+    spec = importlib.util.spec_from_file_location("doubles", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def main(folder, conftests, *wanted):
+def main(folder, conftest, *wanted):
     torch.set_num_threads(1)
     save_policy(tiny_policy(), Path(folder) / "tiny")
-    scenarios = Scenarios(folder, conftests.split(","))
+    scenarios = Scenarios(folder, conftest)
     told = {}
     for name in wanted:
         policy, told[name] = getattr(scenarios, name)()

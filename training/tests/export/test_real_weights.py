@@ -18,8 +18,7 @@ from agentkit.evolution import ToolManager
 from agentkit.library import Author
 from agentkit_training import Policy, PolicyModel, load_policy
 from agentkit_training.export.handover import hand_over
-from agentkit_training.export.weights import Architecture, adapter_to_gguf, weights_to_gguf
-from agentkit_training.policy.lora import LoraSettings, save_adapter, with_lora
+from agentkit_training.policy.lora import LoraSettings, with_lora
 
 # Seconds on an idle machine; on one that is shared the time limit of other tests is too short.
 pytestmark = [pytest.mark.weights, pytest.mark.timeout(1200)]
@@ -59,26 +58,6 @@ def library(tmp_path):
     return store, code
 
 
-def test_the_adapter_means_the_same_in_llama_cpp(
-    base, next_tokens_of_file, next_tokens_of_policy, farthest, tmp_path
-):
-    """Over weights in f16, adapter and merged weights both give the policy's numbers."""
-    policy = load_policy(BASE, precision="fp32")
-    asked = [policy.tokenizer("What is the capital of France? The capital")["input_ids"]]
-    untrained = next_tokens_of_policy(policy, asked)
-    plain = weights_to_gguf(policy, tmp_path / "plain.gguf", like=base)
-    trained = with_lora(policy, LoraSettings(rank=8, alpha=16))
-    _disturb(trained, strength=0.02)
-    wanted = next_tokens_of_policy(trained, asked)
-    assert farthest(wanted, untrained) > 0.1
-    save_adapter(trained, tmp_path / "peft")
-    file = tmp_path / "adapter.gguf"
-    adapter_to_gguf(tmp_path / "peft", file, base=Architecture.of_gguf(base))
-    assert farthest(next_tokens_of_file(plain, asked, adapter=file), wanted) < 0.03
-    whole = weights_to_gguf(trained, tmp_path / "whole.gguf", like=base)
-    assert farthest(next_tokens_of_file(whole, asked), wanted) < 0.03
-
-
 def test_the_runtime_does_what_was_learned(base, library, tmp_path):
     """One question is trained by a plain loop; `agentkit run` then calls as it was taught."""
     store, code = library
@@ -91,14 +70,6 @@ def test_the_runtime_does_what_was_learned(base, library, tmp_path):
     after = _asked(*shlex.split(made.command)[3:], *options)
     assert before["calls"] != after["calls"]
     assert [call["arguments"] for call in after["calls"]] == [{"item": "heliotrope"}]
-
-
-def _disturb(policy: Policy, *, strength: float) -> None:
-    draw = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, parameter in policy.model.named_parameters():
-            if ".lora_B." in name:
-                parameter.copy_(torch.randn(parameter.shape, generator=draw) * strength)
 
 
 def _prompt(policy: Policy, store) -> list[int]:

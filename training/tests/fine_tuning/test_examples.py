@@ -195,15 +195,6 @@ def test_a_block_has_the_loss_of_its_examples_alone(examples):
     assert float(found) == pytest.approx(float(wanted), rel=1e-5)
 
 
-@given(examples=EXAMPLES)
-def test_only_answers_bear_loss(examples):
-    """The labels of a row are its completion, and nothing of any prompt."""
-    batch = block(examples, pad=POLICY.pad_id)
-    for row, one in zip(batch.labels.tolist(), examples, strict=True):
-        assert tuple(label for label in row if label != IGNORED) == one.completion
-    assert int(batch.mask.sum()) == sum(map(len, examples))
-
-
 @given(examples=EXAMPLES, bound=st.integers(1, 60))
 def test_parts_hold_each_example_once_within_the_bound(examples, bound):
     """A step's parts are its examples, none above the bound unless it is one long example."""

@@ -29,14 +29,12 @@ from agentkit.models.base import ModelRequest, ModelSettings
 from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 from agentkit.tools.schema import detach_descriptions
-from agentkit.tools.validation import ArgumentValidator
 from agentkit_training import PolicyModel, collect, tiny_policy
 from agentkit_training.interface import (
     GUIDELINES,
     MOST_VALUES,
     FeedbackModel,
     LearningInterface,
-    call_form,
     collect_through,
     cued,
     prevalent_labels,
@@ -104,15 +102,6 @@ def test_components_are_selected_by_the_type_of_failure(label, cues, feedback):
     found = interface.updated(profile_of({label: 10}))
     assert (found.has_cues, found.has_feedback) == (cues, feedback)
     assert found.has_guidelines == (label != "pass")
-
-
-def test_help_goes_as_the_failure_becomes_rare():
-    """The next profile replaces the last one."""
-    interface = LearningInterface(guidelines="by_profile")
-    before = interface.updated(profile_of({"missing_tool_call": 10, "pass": 10}))
-    after = before.updated(profile_of({"missing_tool_call": 10, "pass": 100}))
-    assert before.helps
-    assert not after.helps
 
 
 @given(COUNTS)
@@ -309,12 +298,7 @@ def test_only_what_the_model_reads_is_changed(item):
     assert before.results[0].failure == after.results[0].failure
     assert helped.startswith(plain)
     assert (helped == plain) == (item == "tea")
-
-
-def test_an_error_that_a_tool_returns_is_helped():
-    """The runtime says nothing about such a result; training says how to go on."""
-    helped, _ = run("gold", helped=True)
-    assert "about the state that the call met" in helped
+    assert ("about the state that the call met" in helped) == (item == "gold")  # an error returned
 
 
 def test_help_is_refused_at_evaluation():
@@ -325,12 +309,6 @@ def test_help_is_refused_at_evaluation():
     )
     with pytest.raises(UsageError, match="temperature 0 evaluates"):
         asyncio.run(FeedbackModel(Scripted(["No."])).complete(request))
-
-
-def test_a_form_names_each_parameter_of_the_schema():
-    """The form of a call is the schema's names, types and what is required."""
-    assert call_form(weigh.definition) == "weigh(item: string, unit?: string)"
-    assert Library([weigh])["weigh"].definition == weigh.definition
 
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=5)
@@ -424,17 +402,6 @@ def test_only_texts_of_parameters_change(definition):
     )
     bare, _ = detach_descriptions(definition.parameters_schema)
     assert detach_descriptions(shown.parameters_schema)[0] == bare
-
-
-@settings(max_examples=50)
-@given(TOOLS, st.dictionaries(NAMES, st.text(max_size=3) | st.integers(), max_size=4))
-def test_calls_are_validated_as_before(definition, arguments):
-    """The same calls are refused for the same reasons; the schema that is quoted has its words."""
-    before, after = (
-        [(one.path, one.rule, one.keyword) for one in ArgumentValidator(shown).check(arguments)]
-        for shown in (definition, cued(definition))
-    )
-    assert before == after
 
 
 def test_what_a_rule_narrowed_is_in_the_cue():

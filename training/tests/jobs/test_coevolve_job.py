@@ -15,7 +15,7 @@ from agentkit.interop.export import artifact_of, write_artifact
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
-from agentkit_training import PolicyModel, tiny_policy
+from agentkit_training import tiny_policy
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.tasks import pure_tools, with_composites
@@ -84,17 +84,6 @@ def told(run):
     return [(one.phase, one.step) for one in run.records()]
 
 
-@pytest.mark.parametrize("engine", ["lean", "trl"])
-def test_a_resumed_run_goes_on(tmp_path, engine):
-    """One step, then resumed with the same configuration: nothing is done twice."""
-    run = job(tmp_path / "run", f"engine.name={engine}")
-    before = list(run.records())
-    again = job(tmp_path / "run", f"engine.name={engine}", resumes=True)
-    found = list(again.records())  # the last look at the held-out tasks is made again
-    assert found[:-1] == before[:-1]
-    assert (found[-1].phase, found[-1].figures) == (before[-1].phase, before[-1].figures)
-
-
 def weights(run):
     """What the policy of a run came to."""
     (file,) = (run.path / "policy").glob("*.safetensors")
@@ -141,18 +130,6 @@ def test_a_run_that_began_with_a_library_goes_on_with_its_own(tmp_path):
     assert versions[0] > store.load().version
 
 
-@pytest.mark.parametrize("acceptance", ["held_out", "validation"])
-def test_held_out_tasks_that_decide_have_to_be_there(tmp_path, acceptance):
-    """Without them nothing could ever pass; who only checks texts needs none."""
-    changes = ("tasks.validation=0", f"coevolution.acceptance={acceptance}")
-    if acceptance == "validation":
-        assert job(tmp_path, *changes)
-        return
-    with pytest.raises(UsageError, match="acceptance held_out chooses by the validation tasks"):
-        job(tmp_path, *changes)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_cold_start_reads_the_prompts_of_the_steps(tmp_path):
     """What retrieval offers is in the taught prompts, too, so that the first loss is another."""
     cold = ("cold_start={batch_size: 4}", "coevolution.steps=0")
@@ -182,7 +159,6 @@ def keeper():
     return LibraryKeeper(
         settings=CoevolutionSettings(composites=True),
         benchmark=BILLS.train,
-        model=PolicyModel(tiny_policy()),
         tools=pure_tools(BILLS.train),
     )
 

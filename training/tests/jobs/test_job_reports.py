@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,6 @@ from agentkit_training.cli.show import show_dry_run
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.distributed.ranks import Alone
-from agentkit_training.generation.decoding import Completion
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.running import measured
 from agentkit_training.jobs.sft import sft_job
@@ -169,30 +168,18 @@ def test_a_dry_run_tells_how_many_rows_there_are_beside_those_named(config, caps
     check([f"{count}{after.partition('more.')[0]}more"])
 
 
-@dataclass(kw_only=True)
-class Knowing:
-    """Writes the right call for what a prompt asks about."""
-
-    tokenizer: object
-
-    async def write(self, prompts):
-        """An answer to each."""
-        return [self._answer(self.tokenizer.decode(list(one.ids))) for one in prompts]
-
-    def _answer(self, prompt):
-        item = prompt.rpartition("What does ")[2].partition(" cost")[0].strip()
-        call = {"calls": [{"name": "get_price", "arguments": {"item": item}}]}
-        ids = self.tokenizer.encode(json.dumps(call), add_special_tokens=False)
-        ids = (*ids, self.tokenizer.eos_token_id)
-        return Completion(ids=ids, logprobs=(-1.0,) * len(ids), is_ended=True)
+def right_call(prompt):
+    """The right call for what a prompt asks about."""
+    item = prompt.rpartition("What does ")[2].partition(" cost")[0].strip()
+    return json.dumps({"calls": [{"name": "get_price", "arguments": {"item": item}}]})
 
 
-def test_what_could_not_be_answered_is_not_solved(shop):
+def test_what_could_not_be_answered_is_not_solved(shop, writing):
     """A prompt beyond the window counts as a task that failed, and as a fault."""
     first, *others = shop.tasks
     long = replace(first, request="So much to say. " * 2000 + first.request)
     policy = tiny_policy(["What does apple bread cheese cost?"])
-    model = PolicyModel(policy, writer=Knowing(tokenizer=policy.tokenizer))
+    model = PolicyModel(policy, writer=writing(policy.tokenizer, right_call))
     settings = EvaluationSettings(max_steps=1)
     records = [
         measured(model, replace(shop, tasks=tasks), step=0, settings=settings)
@@ -225,21 +212,15 @@ def steps_of(folder, engine, *changes):
     return [(one.figures["skipped"], one.notes) for one in run.records() if one.phase == "grpo"]
 
 
-def test_equal_rewards_are_told_alike(tmp_path):
-    """Where no attempt is better than another, all is skipped, and the log says what may help."""
-    lean, trl = (steps_of(tmp_path, engine) for engine in ("lean", "trl"))
-    assert trl == lean
-    assert [skipped for skipped, _ in trl] == [1, 1]
-    assert all(notes[-1].startswith("nothing was learned") for _, notes in trl)
-
-
-def test_a_divergence_alone_is_something_to_learn(tmp_path):
-    """With a KL term every sequence has a gradient, however equal the rewards are."""
-    change = "engine.objective.kl_coefficient=0.5"
+@pytest.mark.parametrize(("kl", "share"), [(0, 1), (0.5, 0)], ids=["plain", "divergence"])
+def test_equal_rewards_are_told_alike(tmp_path, kl, share):
+    """Equal rewards leave nothing to learn but a divergence; what was skipped is told by both."""
+    change = f"engine.objective.kl_coefficient={kl}"
     lean, trl = (steps_of(tmp_path, engine, change) for engine in ("lean", "trl"))
     assert trl == lean
-    assert [skipped for skipped, _ in trl] == [0, 0]
-    assert not any("nothing was learned" in note for _, notes in trl for note in notes)
+    assert [skipped for skipped, _ in trl] == [share, share]
+    told = [any(note.startswith("nothing was learned") for note in notes) for _, notes in trl]
+    assert told == [bool(share)] * 2
 
 
 def test_a_frozen_policy_has_no_loss(tmp_path):

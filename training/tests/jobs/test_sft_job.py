@@ -45,13 +45,6 @@ def test_a_run_is_gone_on_with_under_the_same_configuration_only(tmp_path):
         job(tmp_path / "run", "sft.epochs=3", resumes=True)
 
 
-def test_iterations_select_what_is_trained_on(tmp_path):
-    """With a section for it the tasks go through ToolACE-R's rounds."""
-    run = job(tmp_path / "run", "toolace={rounds: 1, attempts: 2, selection: {low: -1, high: 2}}")
-    notes = [note for one in run.records() for note in one.notes]
-    assert any("difficulty" in note for note in notes)
-
-
 def test_iterations_need_validation_tasks(tmp_path):
     """Rounds end by what they gain on them, so that none is a mistake in the file."""
     with pytest.raises(UsageError, match="toolace chooses by the validation tasks"):

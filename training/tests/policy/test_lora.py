@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from agentkit.errors import MissingExtraError
-from agentkit_training import TokenSequence, tiny_policy
+from agentkit_training import tiny_policy
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.lora import (
     LoraSettings,
@@ -26,13 +26,6 @@ def logits(policy, ids=(5, 6, 7, 8, 9)):
         return policy.model(input_ids=torch.tensor([ids])).logits
 
 
-def sequence(completion):
-    written, logprobs = (True,) * len(completion), (-1.0,) * len(completion)
-    return TokenSequence(
-        prompt=(5, 6, 7), completion=completion, written=written, logprobs=logprobs
-    )
-
-
 def disturbed(policy):
     """The policy with adapters that say something."""
     generator = torch.Generator().manual_seed(1)
@@ -40,11 +33,6 @@ def disturbed(policy):
         for one in policy.trainable:
             one.add_(0.1 * torch.randn(one.shape, generator=generator))
     return policy
-
-
-def even(rollout):
-    ids = [one for sequence in rollout.sequences for one in sequence.completion]
-    return {"even": sum(token % 2 == 0 for token in ids) / len(ids)}
 
 
 def test_a_fresh_adapter_changes_nothing(policy):

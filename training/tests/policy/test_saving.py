@@ -16,13 +16,12 @@ from agentkit_training.policy.lora import LoraSettings, save_adapter, with_lora
 from agentkit_training.policy.reference import reference_policy
 from agentkit_training.policy.saving import restore_weights, save_policy, save_weights
 
-TEXT = "<|im_start|>user\nWhat does an apple  cost?<|im_end|>\n"
+IDS = (5, 6, 7, 8)
 
 
 def logits(policy):
-    ids = policy.tokenizer(TEXT, return_tensors="pt", add_special_tokens=False)["input_ids"]
     with torch.no_grad():
-        return policy.model(input_ids=ids).logits
+        return policy.model(input_ids=torch.tensor([IDS])).logits
 
 
 def changed(policy):
@@ -130,12 +129,6 @@ def test_a_full_disk_at_a_checkpoint_is_an_error(policy, tmp_path):
 
 
 SETTINGS = LoraSettings(rank=4, dropout=0.5)
-IDS = (5, 6, 7, 8)
-
-
-def logits_of_ids(policy):
-    with torch.no_grad():
-        return policy.model(input_ids=torch.tensor([IDS])).logits
 
 
 def learned(policy):
@@ -179,13 +172,13 @@ def kinds():
 def test_the_reference_does_not_follow_the_policy(kind):
     """After the policy has learned, the reference still says what the policy said before."""
     policy = kinds()[kind]()
-    before = logits_of_ids(policy)
+    before = logits(policy)
     trainable = len(policy.trainable)
     reference = reference_policy(policy)
-    assert torch.equal(logits_of_ids(reference), before)
+    assert torch.equal(logits(reference), before)
     step(policy, reference)
-    assert not torch.equal(logits_of_ids(policy), before)
-    assert torch.equal(logits_of_ids(reference), before)
+    assert not torch.equal(logits(policy), before)
+    assert torch.equal(logits(reference), before)
     assert len(policy.trainable) == trainable
 
 
@@ -216,8 +209,8 @@ def test_a_copy_of_adapters_is_not_saved(tmp_path):
     policy = learned(with_lora(tiny_policy(), SETTINGS))
     reference_policy(policy)
     learned(policy)
-    now = logits_of_ids(policy)
-    assert torch.equal(logits_of_ids(reference_policy(policy)), now)
+    now = logits(policy)
+    assert torch.equal(logits(reference_policy(policy)), now)
     save_adapter(policy, tmp_path / "adapter")
     assert {one.name for one in (tmp_path / "adapter").iterdir() if one.is_dir()} == set()
 
@@ -227,5 +220,5 @@ def test_dropout_is_off_in_the_reference():
     policy = learned(with_lora(tiny_policy(), SETTINGS))
     reference = reference_policy(policy)
     policy.model.train()
-    assert torch.equal(logits_of_ids(reference), logits_of_ids(reference))
+    assert torch.equal(logits(reference), logits(reference))
     assert policy.model.training

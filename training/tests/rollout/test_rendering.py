@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import torch
 from hypothesis import assume, given, settings, strategies as st
 
 from agentkit import Agent, tool
@@ -18,7 +17,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models.base import ModelResponse, ModelSettings
+from agentkit.models.base import ModelResponse
 from agentkit_training import PolicyModel, collect, tiny_policy, token_sequences
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import CHAT_TEMPLATES
@@ -255,40 +254,16 @@ def model_text(model, ids):
     return model._engine._renderer.said(ids)
 
 
-def taught(texts):
-    """A policy that has learned by heart to write the answers among ``texts``, and reads the rest.
-
-    Args:
-        texts: What is read and what is written, in turn.
-    """
-    policy = tiny_policy(texts, chat_template="chatml-tools")
-    parts = [policy.tokenizer(one, add_special_tokens=False)["input_ids"] for one in texts]
-    ids = torch.tensor([[token for part in parts for token in part]])
-    owner = [number % 2 for number, part in enumerate(parts) for _ in part]
-    labels = torch.where(torch.tensor([owner]) == 1, ids, -100)
-    adam = torch.optim.AdamW(policy.trainable, lr=1e-2)
-    for _ in range(200):
-        loss = policy.model(input_ids=ids, labels=labels).loss
-        if loss < 0.01:
-            break
-        loss.backward()
-        adam.step()
-        adam.zero_grad()
-    return policy
-
-
-async def test_turns_with_calls_make_one_sequence():
+async def test_turns_with_calls_make_one_sequence(writing):
     """When the policy calls a tool, its answers and the result between them are one sequence."""
     inner = Scripted(call(item="apple"), "It costs 5.")
     await Agent(TemplatedModel(inner), tools=[get_shop_price]).run("What does it cost?")
     first, second = inner.prompts
-    texts = [first, call(item="apple") + "<|im_end|>"]
     between = "\n<|im_start|>user\n<tool_response>\n5\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
     assert second.endswith(between)
-    policy = taught([*texts, between, "It costs 5.<|im_end|>"])
-    model = PolicyModel(policy, tools_in="template")
-    settings = ModelSettings(temperature=0)
-    agent = Agent(model, tools=[get_shop_price], settings=settings)
+    policy, left = WITH_TOOLS, [call(item="apple"), "It costs 5."]
+    writer = writing(policy.tokenizer, lambda _: left.pop(0))
+    agent = Agent(PolicyModel(policy, tools_in="template", writer=writer), tools=[get_shop_price])
     episode = (await agent.run("What does it cost?")).episode
     assert episode.turns[-1].message.text == "It costs 5."
     (sequence,) = token_sequences([episode])

@@ -8,6 +8,7 @@ import json
 import threading
 from dataclasses import dataclass, field, replace
 from itertools import compress
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings
 from agentkit_training import PolicyModel, collect, tiny_policy
 from agentkit_training.engines.packing import training_rows
-from agentkit_training.generation.decoding import Completion, Prompt
+from agentkit_training.generation.decoding import Prompt
 from agentkit_training.rollout.policy_model import PolicyWriter
 
 
@@ -74,28 +75,14 @@ def _call(item):
     return json.dumps({"calls": [{"name": "get_price", "arguments": {"item": item}}]})
 
 
-@dataclass(kw_only=True)
-class Dictated:
-    """Writes given texts, one after another."""
-
-    tokenizer: object
-    texts: list[str]
-
-    async def write(self, prompts):
-        """The next text, whatever is asked."""
-        assert len(prompts) == 1
-        ids = self.tokenizer.encode(self.texts.pop(0), add_special_tokens=False)
-        ids = (*ids, self.tokenizer.eos_token_id)
-        return [Completion(ids=ids, logprobs=(-1.0,) * len(ids), is_ended=True)]
-
-
 @pytest.fixture
-def refined(shop):
+def refined(shop, writing):
     """Lets a policy write given texts, and gives the rollout of one question."""
 
     async def collected(*texts):
         policy = tiny_policy(["apple bread cheese get_price", *texts])
-        writer = Dictated(tokenizer=policy.tokenizer, texts=list(texts))
+        left = list(texts)
+        writer = writing(policy.tokenizer, lambda _: left.pop(0))
         (rollout,) = await collect(
             PolicyModel(policy, writer=writer, max_tokens=64),
             replace(shop, tasks=shop.tasks[:1]),
@@ -143,24 +130,10 @@ async def test_a_prompt_longer_than_the_window_makes_a_rollout_with_a_fault(shop
     assert len(training_rows(rollouts)) == 4
 
 
-@dataclasses.dataclass(kw_only=True)
-class Repeating:
-    """Writes the same call again and again."""
-
-    tokenizer: object
-
-    async def write(self, prompts):
-        """It for each prompt."""
-        call = '{"calls": [{"name": "get_price", "arguments": {"item": "bread"}}]}'
-        ids = (*self.tokenizer.encode(call, add_special_tokens=False), self.tokenizer.eos_token_id)
-        one = Completion(ids=ids, logprobs=(-1.0,) * len(ids), is_ended=True)
-        return [one] * len(prompts)
-
-
-async def test_a_policy_that_fills_its_window_has_failed(shop):
+async def test_a_policy_that_fills_its_window_has_failed(shop, writing):
     """What it did is judged and trained on: it is no fault of the task."""
     policy = tiny_policy(context_tokens=700)
-    model = PolicyModel(policy, writer=Repeating(tokenizer=policy.tokenizer))
+    model = PolicyModel(policy, writer=writing(policy.tokenizer, lambda _: _call("bread")))
     rollouts = await collect(model, shop, attempts=1)
     for one in rollouts:
         (episode,) = one.episodes
@@ -177,16 +150,6 @@ async def test_an_answer_is_cut_where_the_window_ends(shop):
     rollouts = await collect(model, shop, attempts=2)
     assert max(len(one.sequences[0]) for one in rollouts) <= prompt + 3
     assert not any(one.fault for one in rollouts)
-
-
-@dataclass(kw_only=True)
-class Elsewhere:
-    """What is known here of weights that are elsewhere."""
-
-    name: str
-    tokenizer: object
-    end_ids: frozenset[int]
-    context_tokens: int
 
 
 @dataclass(kw_only=True)
@@ -219,7 +182,8 @@ class Forgetful:
 
 
 def elsewhere(policy):
-    return Elsewhere(
+    """What is known here of weights that are elsewhere."""
+    return SimpleNamespace(
         name=policy.name,
         tokenizer=policy.tokenizer,
         end_ids=policy.end_ids,

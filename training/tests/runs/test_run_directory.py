@@ -13,7 +13,6 @@ from agentkit_training.runs import (
     Provenance,
     RunDirectory,
     StepRecord,
-    flat,
     open_tracker,
     provenance,
 )
@@ -100,20 +99,6 @@ def test_a_folder_in_use_is_not_written_into(run):
         RunDirectory.create(run.path, config="", provenance=Provenance())
     with pytest.raises(UsageError, match="not the folder of a run"):
         RunDirectory(run.path / "checkpoints")
-
-
-def test_figures_reach_tensorboard(run):
-    """A tracker's files hold the figures under phase and name."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    tracker = open_tracker("tensorboard", folder=run.path, run="r")
-    for record in RECORDS:
-        tracker.log(record)
-    tracker.close()
-    found = EventAccumulator(str(run.path / "tensorboard"))
-    found.Reload()
-    assert set(found.Tags()["scalars"]) == set(flat(RECORDS[0]))
-    assert [one.value for one in found.Scalars("grpo/label/pass")] == [0, 1, 2]
 
 
 def test_an_absent_tracker_says_what_to_install(run, monkeypatch):

@@ -90,29 +90,6 @@ def test_variants_of_a_conversation_stay_together():
     assert parts.train.environment is not None
 
 
-def test_a_released_split_is_followed(tmp_path):
-    """The ids of a file make the parts; ids that are nowhere are left out and told."""
-    folder = SAMPLES / "bfcl_multi_turn" / "sample"
-    whole = bfcl_multi_turn_tasks(
-        folder, simulators=SIMULATORS, shares=Shares(train=1, validation=0, test=0)
-    )
-    ids = [task.task_id for task in whole.train.tasks]
-    file = tmp_path / "split.json"
-    file.write_text(json.dumps({"train": ids[:2], "test": [*ids[2:], "multi_turn_base_999"]}))
-    only_train = Shares(train=1, validation=0)
-    parts = bfcl_multi_turn_tasks(folder, split_file=file, simulators=SIMULATORS, shares=only_train)
-    assert [task.task_id for task in parts.train.tasks] == ids[:2]
-    assert [task.task_id for task in parts.test.tasks] == ids[2:]
-    assert parts.test.left_out[-1].where == "multi_turn_base_999"
-    for text, wrong in (
-        ("{}", "can not be read as a split"),
-        ('{"train": ["a"], "test": ["a"]}', "both parts"),
-    ):
-        file.write_text(text)
-        with pytest.raises(DatasetError, match=wrong):
-            bfcl_multi_turn_tasks(folder, split_file=file, simulators=SIMULATORS)
-
-
 def gsm8k_lines(file, numbers):
     """Write problems of GSM8K's form whose solutions take two calculations."""
     lines = [
@@ -161,17 +138,6 @@ def test_held_out_simple_python_shares_nothing_with_the_pool():
     assert parts.sizes["test"] == 400
     assert parts.sizes["train"] >= 1000
     assert len(parts.train.left_out) > 200
-
-
-@pytest.mark.corpora
-def test_the_split_of_seal_divides_variants_of_the_same_conversations():
-    """173 of the 187 conversations of SEAL's test part stand in its training part as a variant."""
-    file = CORPORA / "bfcl" / "seal_bfcl_400_split.json"
-    if not file.is_file():
-        pytest.skip("the split of SEAL is not beside the checkout")
-    listed = json.loads(file.read_text())
-    train, test = ({one.rpartition("_")[2] for one in listed[part]} for part in ("train", "test"))
-    assert (len(test), len(train & test)) == (187, 173)
 
 
 @pytest.mark.corpora

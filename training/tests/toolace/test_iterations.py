@@ -187,18 +187,6 @@ def test_no_other_assignment_weighs_more(weights):
     assert list(pairs) == sorted(pairs)
 
 
-@given(weights=matrices(st.floats(-1e6, 1e6, allow_nan=False), most=12))
-@settings(max_examples=60, deadline=None)
-def test_scipy_finds_nothing_better(weights):
-    """On larger matrices the total is that of SciPy's solver, where SciPy is installed."""
-    optimize = pytest.importorskip("scipy.optimize")
-    rows, columns = optimize.linear_sum_assignment(weights, maximize=True)
-    expected = sum(weights[row][column] for row, column in zip(rows, columns, strict=True))
-    assert math.isclose(
-        total(weights, optimal_assignment(weights)), expected, rel_tol=1e-9, abs_tol=1e-6
-    )
-
-
 RATE = OptimizerSettings(learning_rate=5e-3, schedule="cosine", warmup_ratio=0.1)
 SHORT = ToolAceSettings(
     rounds=2,

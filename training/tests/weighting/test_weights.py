@@ -18,7 +18,7 @@ from agentkit_training.weighting import (
     MeanNormalised,
     diagnostic_weight,
     label_profile,
-    weighted_rollouts,
+    with_weights,
 )
 
 OUTSIDE = ("checker_error", "gold_error")
@@ -45,6 +45,10 @@ def rollout_of(labels, *, passed=False, fault="", reward=0.0):
         fault=fault,
         reward=reward,
     )
+
+
+def weighted_rollouts(rollouts, weighting):
+    return with_weights(rollouts, weighting.weights(rollouts))
 
 
 ROLLOUTS = st.lists(
@@ -112,16 +116,6 @@ def test_weights_stay_within_their_bounds(rollouts, weighting):
 
 @settings(max_examples=40)
 @given(ROLLOUTS, WEIGHTINGS, CLIPS)
-def test_normalised_weights_have_a_mean_of_one(rollouts, weighting, clip):
-    """Normalising takes out the factor on the learning rate, and stays within the bounds."""
-    normalised = MeanNormalised(inner=weighting, by="rollouts", clip=clip)
-    found = weighted_rollouts(rollouts, normalised)
-    assert mean_weight(found) == pytest.approx(1, abs=1e-9)
-    assert all(clip[0] <= one.weight <= clip[1] for one in found if not one.fault)
-
-
-@settings(max_examples=40)
-@given(ROLLOUTS, WEIGHTINGS, CLIPS)
 def test_normalised_weights_keep_the_size_of_the_advantages(rollouts, weighting, clip):
     """The mean of ``|w A|`` is that of ``|A|``, which is the scale of the gradient."""
     sound = [one for one in rollouts if not one.fault]
@@ -130,20 +124,6 @@ def test_normalised_weights_keep_the_size_of_the_advantages(rollouts, weighting,
     total = sum(one.weight * size for one, size in zip(found, sizes, strict=True))
     assert total == pytest.approx(sum(sizes), abs=1e-9)
     assert all(clip[0] <= one.weight <= clip[1] for one in found)
-
-
-def test_a_mean_weight_of_one_is_no_mean_size_of_one():
-    """Two of eight pass: with a mean weight of 1 the advantages shrink, by size they do not."""
-    rollouts = [rollout_of(["pass"], passed=True, reward=1.0)] * 2
-    rollouts += [rollout_of(["argument_mismatch"])] * 6
-    plain = group_advantages([one.reward for one in rollouts])
-    totals = {}
-    for by in ("rollouts", "advantages"):
-        found = weighted_rollouts(rollouts, MeanNormalised(inner=FixedWeighting(), by=by))
-        scaled = weighted(plain, [one.weight for one in found])
-        totals[by] = (round(sum(scaled), 2), round(sum(map(abs, scaled)), 2))
-    assert totals == {"rollouts": (-1.85, 5.55), "advantages": (-2.16, 6.48)}
-    assert round(sum(map(abs, plain)), 2) == 6.48
 
 
 def test_weighting_alone_raises_the_mean():
