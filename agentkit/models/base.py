@@ -26,12 +26,11 @@ from agentkit.messages import (
 )
 from agentkit.tools.definition import ToolDefinition
 
-SEARCH_TOOL, RUN_TOOL = "search_tools", "run_program"
-RUNTIME_TOOLS = (SEARCH_TOOL, RUN_TOOL, "read_tool_result")
-"""Tools of the runtime: for further tools, for programs (``agentkit.agent.code_mode``), and, in
-earlier releases, for the rest of a shortened result. Where code of one's own is called
-``search_tools``, there is no search; else a tool of such a name takes nobody's place, and is not
-offered where the runtime's own is."""
+SEARCH_TOOL, RUN_TOOL, READ_TOOL = "search_tools", "run_program", "read_tool_result"
+RUNTIME_TOOLS = (SEARCH_TOOL, RUN_TOOL, READ_TOOL)
+"""Tools of the runtime: for further tools, for programs (``agentkit.agent.code_mode``), and for the
+rest of a shortened result. Where code of one's own is called ``search_tools``, there is no search;
+else a tool of such a name takes nobody's place, and is not offered where the runtime's own is."""
 
 ToolChoice = Literal["auto", "none", "required"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknown"]

@@ -62,7 +62,7 @@ FOUR = 'def four(x: float) -> float:\n    "Four times."\n    return twice(twice(
 
 
 @pytest.fixture
-def library() -> Library:
+def library():
     """As from a store: add, twice and four, none with code."""
     definitions = [add.definition]
     for text in (TWICE, FOUR):
@@ -192,7 +192,7 @@ def composed(*texts: str) -> Library:
 
 
 @pytest.fixture
-def houses() -> Library:
+def houses():
     """The house calls plus, frame and area; frame calls twice and plus; twice calls plus."""
     return composed(*TEXTS)
 
@@ -318,7 +318,7 @@ def look_up(key: str) -> int:
 
 
 @pytest.fixture
-def sound() -> Library:
+def sound():
     """The tool both over look_up."""
     text = 'def both(a: str, b: str) -> int:\n    "Both."\n    return look_up(a) + look_up(b)'
     return Library([look_up, compose(text, {"look_up": look_up})])
