@@ -436,10 +436,12 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             OtherAgentError: The run is of an agent that is neither this one nor one that it asks
                 or hands over to, or an approved tool is not as it was; nothing was decided.
+            AnsweredBeforeError: The run was answered before; nothing runs twice.
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
-                decision is neither a bool nor an ``Approval``; the episode of an approval is not
-                as the store, or without one this agent, knows it, or it was answered before;
+                decision is neither a bool nor an ``Approval``; a value is for a call that waits for
+                a decision; the episode is not as the store, or without one this agent, knows it;
                 ``deps`` is of another type than ``deps_type``.
+            StoreError: The store did not take the answer; nothing ran, so it may be given again.
             RunError: As for ``run``.
         """
         agent = self.resumed_by(waiting)
@@ -480,7 +482,6 @@ class Agent(Generic[DepsT, OutputT]):
         values: Mapping[str, object] | None = None,
         history: Sequence[Message] = (),
         settings: ModelSettings | None = None,
-        episode_id: str | None = None,
     ) -> tuple[RunStart, DeferredResults]:
         await self._queue.check()
         check_deps(deps, self._deps_type)
@@ -491,14 +492,12 @@ class Agent(Generic[DepsT, OutputT]):
             library=self._libraries.for_run(),
             deps=deps,
             settings=settings,
-            episode_id=episode_id
-            or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
+            episode_id=continuation_id(episode.episode_id),
         )
         start = await self._preparation.of_answers(
             start,
             waiting,
             history,
-            decides=bool(approvals),
             approves=any(as_approval(one).approved for one in answers.approvals.values()),
         )
         return replace(start, within=spent_before(episode, self.limits)), answers

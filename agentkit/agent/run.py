@@ -712,8 +712,8 @@ class DeferredResults:
         values: Results by call id.
 
     Raises:
-        UsageError: Nothing waits, a waiting call got no answer, an id is unknown, or a decision is
-            none.
+        UsageError: Nothing waits, a waiting call got no answer, an id is unknown, a decision is
+            none, or a value is for a call that waits for a decision.
     """
 
     episode: Episode
@@ -725,6 +725,13 @@ class DeferredResults:
         # Whoever gives values need not be the person who decides: those calls wait on.
         waits_on = bool(self.values) and not self.approvals
         _check_answers(self.episode, self.approvals.keys() | self.values.keys(), waits_on=waits_on)
+        for call, result in waiting_calls(self.episode):
+            if call.call_id in self.values and asks_person(result):
+                raise UsageError(
+                    f"the call {call.call_id} ({call.name}) waits for a person's decision, and a "
+                    f"value is none; give approvals={{{call.call_id!r}: True}} to run it, or "
+                    "Approval(approved=False, reason=...) to refuse it in words for the model"
+                )
         for decision in self.approvals.values():
             as_approval(decision)
 

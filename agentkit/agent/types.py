@@ -112,11 +112,10 @@ class ResumeOptions(TypedDict, Generic[DepsT], total=False):
     Attributes:
         deps: As for ``run``.
         approvals: Decisions by call id; an approved call runs now.
-        values: Results by call id, for calls that were answered outside this process. Without
+        values: Results by call id, for calls that wait for one from outside this process. Without
             approvals beside them, calls that need some wait on.
         history: The messages before the run when they are in no store.
         settings: As for ``run``.
-        episode_id: As for ``run``.
     """
 
     deps: DepsT | None
@@ -124,7 +123,6 @@ class ResumeOptions(TypedDict, Generic[DepsT], total=False):
     values: Mapping[str, object] | None
     history: Sequence[Message]
     settings: ModelSettings | None
-    episode_id: str | None
 
 
 WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."

@@ -528,13 +528,16 @@ async def test_a_program_that_changed_while_it_waited(tools, log):
     """What it called before is not taken for something else: it ends, and runs nothing."""
     definition = ToolDefinition.from_schema("ask_legal", "Ask.", {"type": "object"})
     text = "a = book(id=1)\nb = ask_legal()\nreturn book(id=2)"
+    store = open_store("memory:")
     asked = agent([*tools, Tool(definition=definition)], program(text))
+    asked_again = agent([*tools, Tool(definition=definition)], store=store)
     episode = (await asked.run("go")).episode
     (turn,) = episode.turns
     first, waits = turn.program_calls
     other = replace(first, call=replace(first.call, arguments={"id": 7}))
     turn = replace(turn, program_calls=(other, waits))
-    result = await asked.resume(replace(episode, turns=(turn,)), values={"1.2": "yes"})
+    store.append(replace(episode, turns=(turn,)))
+    result = await asked_again.resume(store.get(episode.episode_id), values={"1.2": "yes"})
     assert "where it called book before with other arguments" in texts(result)[0]
     assert log == [("book", 1)]
 
