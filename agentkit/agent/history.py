@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import groupby
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from agentkit import retrieval  # a door: tokens are counted as those of tools
 from agentkit.episodes.episode import HistoryTrace
-from agentkit.errors import UsageError
+from agentkit.errors import ModelRetry, UsageError
 from agentkit.messages import (
     AssistantMessage,
     Message,
@@ -27,14 +27,16 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models.base import ChatModel, ModelRequest, resolve_model
+from agentkit.models.base import READ_TOOL, ChatModel, ModelRequest, resolve_model
+from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.invocation import DepsT, RunContext, RunFacts, described
+from agentkit.tools.tool import Tool
 
 _SECONDS = 120.0
 _ROOM = 0.75  # of a budget is left after a cut, so that the next requests find it in prompt caches
 _MOST_SUMMARIES = 1_000
 _LONGEST_QUOTE = 2_000
-_CUT = "… (shortened: {chars} of {size} characters)"
+_POINTER = 200  # a text that is not much longer than a cut one with its pointer is left alone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,7 +186,7 @@ class Summarize:
 
 @dataclass(frozen=True, slots=True)
 class CapToolResults:
-    """Shortens long tool results; the episode has them whole.
+    """Shortens long tool results; the model reads the rest with the tool ``read_tool_result``.
 
     Attributes:
         chars: Most characters of one result.
@@ -192,24 +194,57 @@ class CapToolResults:
 
     chars: int = 2_000
 
-    def __call__(self, ctx: RunContext[Any], messages: Sequence[Message]) -> Sequence[Message]:
-        """The messages with long results cut."""
-        del ctx
-        return [self.capped(one) for one in messages]
-
-    def capped(self, message: Message) -> Message:
-        """The message, cut where it is a long result."""
-        size = len(message.text)
-        if not isinstance(message, ToolMessage) or size <= self.chars + len(_CUT):
+    def capped(self, message: Message, texts: dict[str, str]) -> Message:
+        """The message with its text cut, and a pointer; the whole goes to ``texts``."""
+        if not isinstance(message, ToolMessage) or len(message.text) <= self.chars + _POINTER:
             return message
-        cut = _CUT.format(chars=self.chars, size=size)
-        return replace(message, text=f"{message.text[: self.chars]}{cut}")
+        key = blake2b(message.text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        texts[key] = message.text
+        return replace(message, text=_part(texts, key, 0, self.chars))
+
+    def reader(self, texts: Mapping[str, str]) -> Tool:
+        """The tool that reads on."""
+
+        async def read(result: str, offset: int = 0) -> str:
+            if result not in texts:
+                raise ModelRetry(
+                    f"no result is shortened under {result!r}; ids: {', '.join(texts)}"
+                )
+            return _part(texts, result, max(0, int(offset)), self.chars)
+
+        definition = ToolDefinition.from_schema(
+            READ_TOOL, _READING, _READ_PARAMETERS, effects=Effects(reads=True, writes=False)
+        )
+        return Tool(definition=definition, function=read, is_async=True)
 
 
-HistoryProcessor: TypeAlias = Callable[
-    [RunContext[DepsT], Sequence[Message]],
-    Sequence[Message] | Processed | Awaitable[Sequence[Message] | Processed],
-]
+_READING = "Read on in a tool result that was shortened."
+_READ_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "result": {"type": "string", "description": "The id that the shortened result names."},
+        "offset": {"type": "integer", "minimum": 0, "default": 0},
+    },
+    "required": ["result"],
+    "additionalProperties": False,
+}
+
+
+def _part(texts: Mapping[str, str], key: str, start: int, chars: int) -> str:
+    text, end = texts[key], start + chars
+    if end >= len(text):
+        return text[start:]
+    more = f'{READ_TOOL}(result="{key}", offset={end})'
+    return f"{text[start:end]}\n… shortened, {end} of {len(text)} characters; {more} gives more"
+
+
+HistoryProcessor: TypeAlias = (
+    Callable[
+        [RunContext[DepsT], Sequence[Message]],
+        Sequence[Message] | Processed | Awaitable[Sequence[Message] | Processed],
+    ]
+    | CapToolResults
+)
 """Takes the run's context and the messages that would be sent, and gives those to send instead."""
 
 
@@ -219,6 +254,9 @@ class HistoryRun:
     Args:
         processors: In order.
         facts: What they may know of the run.
+
+    Attributes:
+        texts: Whole texts of results that were capped, by their ids.
     """
 
     def __init__(self, processors: Sequence[HistoryProcessor[Any]], facts: RunFacts) -> None:
@@ -228,6 +266,13 @@ class HistoryRun:
         self._sent: list[tuple[int, Message]] = []  # each with its place in the conversation
         self._traces: list[HistoryTrace] = []
         self._usage = Usage()
+        self.texts: dict[str, str] = {}
+
+    @property
+    def tools(self) -> Iterator[Tool]:
+        """The tools that go with the processors."""
+        caps = (one for one in self._processors if isinstance(one, CapToolResults))
+        return (one.reader(self.texts) for one in caps)
 
     def taken(self) -> tuple[tuple[HistoryTrace, ...], Usage]:
         """What was changed since the last time, and what that cost."""
@@ -263,8 +308,7 @@ class HistoryRun:
         self._take(name, whole(made))
 
     def _cap(self, one: CapToolResults, name: str) -> None:
-        """Shorten results in their places."""
-        capped = [(place, one.capped(message)) for place, message in self._sent]
+        capped = [(place, one.capped(message, self.texts)) for place, message in self._sent]
         pairs = zip(capped, self._sent, strict=True)
         short = [
             new.call_id

@@ -1,13 +1,24 @@
-"""``agentkit demo``: the loop, seen from the failing question to the rollback."""
+"""``agentkit demo``: the loop, seen from the failing question to the rollback.
+
+The five tools of an office are plain code, as anybody writes them: each refuses what its definition
+does not say. A call that breaks such a rule gets a sentence back, as a careful backend gives one.
+Questions come in three parts that share no question and no number. Each says in plain words what is
+needed, as "over four years" where the tool wants 48. The definition alone does not say how that is
+written; the definition and what was learned do.
+"""
 
 from __future__ import annotations
 
 import io
+import random
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, redirect_stdout
-from dataclasses import replace
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing, nullcontext, redirect_stdout
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +26,7 @@ import click
 from rich.text import Text
 
 from agentkit._waiting import wait_for
-from agentkit.cli import demo_questions
 from agentkit.cli.boundary import plugin_command
-from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
 from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option
@@ -32,26 +41,194 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.review_view import print_diff
 from agentkit.episodes import Episode
-from agentkit.errors import MissingExtraError, UsageError
+from agentkit.errors import MissingExtraError, ModelRetry, UsageError
+from agentkit.evaluation.environments import with_tools
+from agentkit.evaluation.expectations import ExactCalls, GoldCall
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.results.report import Comparison, EvaluationReport, compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_of_run, ignore
-from agentkit.evaluation.task import Benchmark
+from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.learning import has_passed
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import EvolutionReport, evolve, evolving
 from agentkit.fetch import cache_directory
-from agentkit.library import Author, EpisodeFilter, Store
+from agentkit.library import Author, Store
 from agentkit.library.code_registration import bind_code
-from agentkit.library.opening import file_of, open_store
+from agentkit.library.opening import open_store
 from agentkit.metrics.statistics import Interval
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
+from agentkit.tools.decorator import tool
 from agentkit.tools.error_messages import plural
+from agentkit.tools.tool import Tool
+
+# --- The tools and the questions ---
+
+TERMS = (36, 48, 60)
+SIZES = ("small-36", "medium-40", "large-44")
+QUARTERS = ("1st", "2nd", "3rd", "4th")
+COLOURS = ("red-1", "green-2", "blue-3", "yellow-4")
+
+
+def _one_of(name: str, value: object, accepted: Collection[object]) -> None:
+    """Refuse a value that is not accepted.
+
+    Raises:
+        ModelRetry: With the values that are.
+    """
+    if value not in accepted:
+        values = ", ".join(map(str, accepted))
+        raise ModelRetry(f"{name} must be one of {values}, got {value}")
+
+
+@tool(effects=("reads",))
+def loan_rate(amount: int, periods: int) -> str:
+    """What a loan costs a month.
+
+    Args:
+        amount: The sum.
+        periods: How long it runs.
+    """
+    _one_of("periods", periods, TERMS)
+    return f"{amount / periods:.2f} a month"
+
+
+@tool(effects=("writes",))
+def order_shirts(count: int, size: str) -> str:
+    """Order shirts.
+
+    Args:
+        count: How many.
+        size: The size.
+    """
+    _one_of("size", size, SIZES)
+    return f"{count} shirts ordered"
+
+
+@tool(effects=("reads",))
+def report_sales(year: int, quarter: str) -> str:
+    """Report what was sold.
+
+    Args:
+        year: The year.
+        quarter: The quarter.
+    """
+    _one_of("quarter", quarter, QUARTERS)
+    return f"sales of the {quarter} quarter of {year}"
+
+
+@tool(effects=("writes",))
+def colour_lamp(lamp: int, colour: str) -> str:
+    """Set the colour of a lamp.
+
+    Args:
+        lamp: Number of the lamp.
+        colour: Which colour.
+    """
+    _one_of("colour", colour, COLOURS)
+    return f"lamp {lamp} is {colour}"
+
+
+@tool(effects=("writes",))
+def give_discount(customer: int, share: float) -> str:
+    """Give a customer a discount.
+
+    Args:
+        customer: Number of the customer.
+        share: How much.
+    """
+    if not 0 <= share <= 1:
+        raise ModelRetry(f"share must be between 0 and 1, got {share}")
+    return f"customer {customer} pays {1 - share:.0%} of the price"
+
+
+TOOLS: tuple[Tool, ...] = (loan_rate, order_shirts, report_sales, colour_lamp, give_discount)
+"""All tools of the demo."""
+
+_TOPICS = tomllib.loads((files("agentkit.cli") / "demo_topics.toml").read_text(encoding="utf-8"))
+
+LEARN = 3
+"""Questions about each tool that lessons come from."""
+
+GATE = 12
+"""Questions about each tool that decide what is promoted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Questions:
+    """The three parts.
+
+    Attributes:
+        learn: What lessons come from. These have no gold calls: a tool's refusal is all there is.
+        gate: What decides whether a lesson is promoted.
+        score: What the table reports; nothing is learned or decided with them.
+    """
+
+    learn: Benchmark
+    gate: Benchmark
+    score: Benchmark
+
+
+def draw_questions(seed: int, score: int) -> Questions:
+    """Draw all questions.
+
+    Args:
+        seed: Equal seeds give equal questions.
+        score: How many to report on; each tool gets its share.
+
+    Raises:
+        UsageError: There are fewer than one for each tool, or more than the numbers allow for.
+    """
+    each = score // len(TOOLS)
+    room = min(len(range(*topic["numbers"])) for topic in _TOPICS.values()) - LEARN - GATE
+    if not 1 <= each <= room:
+        most = room * len(TOOLS)
+        raise UsageError(f"{score} questions cannot be drawn; ask for {len(TOOLS)} to {most}")
+    parts: dict[str, list[Task]] = {"learn": [], "gate": [], "score": []}
+    for name in _TOPICS:
+        drawn = _tasks(name, seed, LEARN + GATE + each)
+        parts["learn"] += [replace(task, expects=()) for task in drawn[:LEARN]]
+        parts["gate"] += drawn[LEARN : LEARN + GATE]
+        parts["score"] += drawn[LEARN + GATE :]
+    return Questions(
+        **{
+            name: Benchmark(
+                name=f"demo-{name}",
+                tasks=tuple(tasks),
+                definitions=tuple(one.definition for one in TOOLS),
+                environment=with_tools(TOOLS),
+            )
+            for name, tasks in parts.items()
+        }
+    )
+
+
+def _tasks(name: str, seed: int, count: int) -> list[Task]:
+    """Questions about one tool, each with a number of its own; all words come equally often."""
+    topic, draw = _TOPICS[name], random.Random(f"{seed}/{name}")  # noqa: S311 - to be repeated
+    words, tasks = topic["words"], []
+    spoken = chain.from_iterable(draw.sample([*each], len(each)) for each in repeat(words))
+    numbers = draw.sample(range(*topic["numbers"]), count)
+    for at, (number, said) in enumerate(zip(numbers, spoken, strict=False)):
+        arguments = {topic["number"]: number, topic["hidden"]: words[said]}
+        gold = ExactCalls(calls=(GoldCall(name=name, arguments=arguments),))
+        tasks.append(
+            Task(
+                task_id=f"{name}-{at}",
+                category=name,
+                request=draw.choice(topic["templates"]).format(number=number, words=said),
+                offered=(name,),
+                expects=(gold,),
+            )
+        )
+    return tasks
+
+
+# --- The loop ---
 
 SETTINGS = EvaluationSettings(
     max_steps=1,  # a refused call is a wrong answer: nobody tries again
@@ -158,7 +335,6 @@ def demo(
     questions: Annotated[int, option(low=len(TOOLS))] = 30,
     seed: Annotated[int, option(type=int)] = 0,
     model: ModelName,
-    store_url: Annotated[str | None, option("--store")] = None,
     studio: bool = False,
     as_json: AsJson,
 ) -> None:
@@ -166,20 +342,18 @@ def demo(
 
     A small local model uses tools that refuse what their definitions do not say. The refusals
     become lessons, held-out questions decide which are promoted, and other questions show the
-    gain. It needs no key, and keeps everything in a store of its own.
+    gain. It needs no key. Everything is kept in demo.db in your cache folder, recreated each time.
 
     Args:
         questions: How many questions the table reports on.
         seed: Draws the questions.
-        store_url (URL): An empty store to keep everything in. [default: demo.db in your cache
-            folder, recreated]
         studio: Look at what came of it in the browser afterwards.
 
     Examples:
       agentkit demo
       agentkit demo --studio
       agentkit demo --seed 7 --json
-      agentkit demo --model openai:gpt-4o-mini --store sqlite:///demo.db
+      agentkit demo --model openai:gpt-4o-mini
     """
     pages = plugin_command("studio") if studio else None
     if studio and pages is None:
@@ -189,34 +363,24 @@ def demo(
     if model == DEFAULT_MODEL:
         fetched_weights(model.partition(":")[2])
     chosen, drawn = resolve_model(model), draw_questions(seed, questions)
-    url = store_url or f"sqlite:///{cache_directory() / 'demo.db'}"
-    with _own_store(url, fresh=store_url is None) as store:
-        if len(store.load()) or next(iter(store.select(EpisodeFilter())), None) is not None:
-            raise UsageError(
-                f"{url} is in use; the demo begins with an empty store, so name a new one"
-            )
-        steps = Demo(store, chosen, drawn, begin=lambda title: listener(LineProgress(title)))
-        with redirect_stdout(io.StringIO()) if as_json else nullcontext():
+    file = cache_directory() / "demo.db"
+    url = f"sqlite:///{file}"
+    with evolving(url):
+        for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+            name.unlink(missing_ok=True)
+        with (
+            closing(open_store(url)) as store,
+            redirect_stdout(io.StringIO()) if as_json else nullcontext(),
+        ):
+            steps = Demo(store, chosen, drawn, lambda title: listener(LineProgress(title)))
             report = _show(steps, seed)
     if as_json:
         print_json({**report, "seed": seed, "model": chosen.name, "store": url})
     else:
         say(f"\nEverything is kept: agentkit log --store {shlex.quote(url)}")
     if pages is not None:
-        options = ["--store", url, "--tools", f"{demo_questions.__name__}:TOOLS", "--model", model]
+        options = ["--store", url, "--tools", f"{__name__}:TOOLS", "--model", model]
         pages.main(options, prog_name="agentkit studio", standalone_mode=False)
-
-
-@contextmanager
-def _own_store(url: str, *, fresh: bool) -> Iterator[Store]:
-    """The store to use, by one process at a time; the demo's own is recreated each time."""
-    with evolving(url):
-        file = file_of(url)
-        if fresh and file is not None:
-            for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
-                name.unlink(missing_ok=True)
-        with closing(open_store(url)) as store:
-            yield store
 
 
 def _show(demo: Demo, seed: int) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -122,18 +121,6 @@ class RoundOptions:
     answers: Answers
     targets: Targets
 
-    def check(self) -> None:
-        """Refuse what cannot be done, before anything is asked or written.
-
-        Raises:
-            UsageError: ``--gepa`` lacks what it needs.
-            MissingExtraError: The extra ``gepa`` is not installed.
-        """
-        if self.gepa:
-            if not (self.tasks and self.feedback_model and len(self.tool) == 1):
-                raise UsageError("--gepa needs --tasks, --feedback-model and one --tool")
-            load_gepa()
-
     def proposers(
         self, worth: WorthProposer, library: Library, compare: HeldOut | None
     ) -> list[Proposer]:
@@ -227,7 +214,10 @@ class _Round:
     def make(self, store: Store) -> EvolutionReport:
         """Make one round."""
         what = self.what
-        what.check()
+        if what.gepa:
+            if not (what.tasks and what.feedback_model and len(what.tool) == 1):
+                raise UsageError("--gepa needs --tasks, --feedback-model and one --tool")
+            load_gepa()  # says what to install before anything is asked
         code = load_tools(what.targets)
         report_binding(bind_code(store, code)[1])
         manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
@@ -237,9 +227,12 @@ class _Round:
         self._explore(store, code, manager.library)
         benchmark = self._benchmark(manager.library)
         reading = self._reading(manager.library, benchmark)
-        traffic = partial(self._traffic, store, reading.cursor.late)
-        worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
-        with self._compared(benchmark, reading) as (compare, lessons):
+        with (
+            opened_if_there(what.answers) as evaluations,
+            self._compared(benchmark, reading) as (compare, lessons),
+        ):
+            traffic = tool_traffic(store, evaluations, reading.cursor.late)
+            worth = WorthProposer(manager, traffic=traffic, rules=current_project().rules)
             outcome = wait_for(
                 evolve(
                     manager,
@@ -257,10 +250,6 @@ class _Round:
         if is_done and not outcome.silent and not what.tool:
             self._keep(reading.cursor, self._key(benchmark))
         return outcome
-
-    def _traffic(self, store: Store, late: Mapping[str, str], tool: str) -> Sequence[Episode]:
-        with opened_if_there(self.what.answers) as evaluations:
-            return tool_traffic(store, evaluations, late)(tool)
 
     @property
     def _places(self) -> tuple[str, ...]:
@@ -488,8 +477,8 @@ def _decisions(outcome: EvolutionReport) -> Iterator[str]:
             yield f"  {one_line(shown(record.reason, _LONGEST))}"
     if outcome.learned is not None and outcome.learned.added:
         yield str(outcome.learned)
-    for silent in outcome.silent:
-        yield f"{silent.proposer} could not be asked: {shown(silent.error, 200)}"
+    for name, error in outcome.silent.items():
+        yield f"{name} could not be asked: {shown(error, 200)}"
 
 
 def _next_commands(outcome: EvolutionReport) -> list[str]:
@@ -509,10 +498,5 @@ def _why_nothing(seen: LookedAt) -> str:
     if not seen.episodes and seen.earlier:
         return "nothing is new since the last round; --full reads every episode again"
     if not seen.episodes:
-        every = "were imported" if seen.imported else "answer tasks that decide"
-        return f"nothing is left to learn from: all episodes {every}"
-    if not seen.calls:
-        return "no tool was called, so there is nothing to learn about one"
-    if not seen.went_wrong:
-        return "no call failed, and no verdict says that an answer was wrong"
-    return "no refusal and no evidence names a tool"
+        return "nothing is left to learn from: all episodes were imported, or answer held-out tasks"
+    return "no refusal, no failed call and no verdict says what a tool should be like"

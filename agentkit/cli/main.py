@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "review": ("agentkit.cli.review:review", "Decide on proposed changes."),
     "rollback": ("agentkit.cli.review:rollback", "Undo a change, or pin a version."),
-    "log": ("agentkit.cli.log:log", "Show and verify the change log."),
+    "log": ("agentkit.cli.audit:log", "Show and verify the change log."),
     "tools": ("agentkit.cli.tools:tools", "List, show, add and examine tools."),
     "search": ("agentkit.cli.tools:search", "Rank the library's tools for a query."),
     "episodes": ("agentkit.cli.episodes:episodes", "List, show, export and prune recorded runs."),
@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "import": ("agentkit.cli.transfer:import_file", "Import an artifact, or episodes."),
     "store": ("agentkit.cli.transfer:store", "Copy a store with its history."),
     "models": ("agentkit.cli.models:models", "List and install local models."),
-    "check": ("agentkit.cli.check:check", "Find problems, and say how to fix them."),
+    "check": ("agentkit.cli.audit:check", "Find problems, and say how to fix them."),
 }
 """Command name to the place of its implementation and what the help page says about it.
 

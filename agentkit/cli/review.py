@@ -23,7 +23,7 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import Output, fold, listing, one_line, print_table, say
+from agentkit.cli.output import Output, fold, listing, one_line, say
 from agentkit.cli.review_view import print_diff, print_review
 from agentkit.cli.run import AgentOptions, make_agent, print_outcome
 from agentkit.cli.stores import (
@@ -87,20 +87,18 @@ def list_(
             if (shows_all or record.is_open) and tool in {"", record.tool_name}
         ]
 
-    def view() -> None:
-        if reviews:
-            wide = map(fold, ("tool", "what changes", "state", "reason"))
-            print_table(["id", *wide], map(_row, reviews))
-            say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')}")
-        else:
-            say("nothing waits for you")
-        decided = sum(not record.is_open for record in ledger.proposals.values())
-        if decided and not shows_all:
-            say(f"{decided:,} decided (agentkit review list --all)")
-        for name, version in ledger.pins.items():
-            say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")
-
-    return Output(record=[_brief(one) for one in reviews], view=view)
+    pins = [
+        f"{shown(pin_words(name, version))} (agentkit rollback --unpin)"
+        for name, version in ledger.pins.items()
+    ]
+    note = f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')}"
+    return listing(
+        [_brief(one) for one in reviews],
+        ["id", *map(fold, ("tool", "what changes", "state", "reason"))],
+        map(_row, reviews),
+        note="\n".join([note, *pins]),
+        nothing="\n".join(["nothing waits for you", *pins]),
+    )
 
 
 def _row(one: Review) -> tuple[object, ...]:

@@ -188,17 +188,8 @@ async def _answer(
         return
     result = await agent.run(request, session_id=session_id, deps=deps)
     episode = result.episode
-    print_json(
-        {
-            "output": episode.output,
-            "stop_reason": result.stop_reason,
-            "calls": [call.to_json() for call in result.calls],
-            "deferred": [call.to_json() for call in result.deferred],
-            "usage": result.usage.to_json(),
-            "library_version": episode.library_version,
-            "episode_id": episode.episode_id,
-        }
-    )
+    calls, deferred = ([one.to_json() for one in some] for some in (result.calls, result.deferred))
+    print_json({**episode.to_json(), "calls": calls, "deferred": deferred})
 
 
 def print_outcome(result: RunResult) -> None:

@@ -6,7 +6,6 @@ import getpass
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cache
 from pathlib import Path
 
 from agentkit.cli.loading import load_tools
@@ -121,10 +120,6 @@ def tool_traffic(
     """
     places = [one for one in (store, evaluations) if one is not None]
 
-    @cache
-    def newest_verdicts() -> tuple[Episode, ...]:
-        return tuple(filter(is_late_verdict, store.select(EpisodeFilter(limit=MOST_TRAFFIC))))
-
     def read(tool: str) -> tuple[Episode, ...]:
         newest = EpisodeFilter(tool_name=tool, limit=MOST_TRAFFIC)
         if is_instructions(tool):
@@ -132,7 +127,8 @@ def tool_traffic(
         found = {one.episode_id: one for place in places for one in place.select(newest)}
         verdicts: Iterable[Episode | None]
         if late is None:
-            verdicts = newest_verdicts()
+            recent = store.select(EpisodeFilter(limit=MOST_TRAFFIC))
+            verdicts = [one for one in recent if is_late_verdict(one)]
         else:
             verdicts = (store.get(record) for record, about in late.items() if about in found)
         return with_late_verdicts((*filter(None, verdicts), *found.values()))

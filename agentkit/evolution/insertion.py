@@ -7,7 +7,7 @@ that are there, and added, merged into one that does the same, or rejected.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agentkit.composites.composite import program_from_json
@@ -127,40 +127,13 @@ class CheckResult:
             facts |= {"base": self.base.digest, "candidate": self.candidate.to_json()}
         return facts
 
-    def to_json(self) -> dict[str, Any]:
-        """What came of a composite as a JSON object, with the parts that this outcome has."""
-        record: dict[str, Any] = {"outcome": self.outcome, "name": self.candidate.name}
-        if self.failed:
-            problems = [asdict(problem) for problem in self.problems]
-            return record | self.failed[0].to_json() | {"problems": problems}
-        record |= {"digest": self.definition.digest, "version": self.version}
-        record["repinned"] = list(self.repinned)
-        if (found := self.duplicate) is not None:
-            record |= {"into": found.name, "reason": found.reason}
-            record |= {"parameters": {**found.parameters}, "examples_moved": self.examples_moved}
-            return record
-        record |= {name: getattr(self, name) for name in ("depth", "flat_size", "saved_calls")}
-        record["children"] = [one.name for one in self.candidate.signature.children]
-        return record | {"revised": self.is_revision}
-
     def __str__(self) -> str:
-        name, version = self.candidate.name, f"library version {self.version}"
+        name = self.candidate.name or "candidate"
         if self.failed:
             places = "".join(f"\n  {problem}" for problem in self.problems)
-            why = f"[{self.failed[0].code}]: {self.failed[0].message}"
-            return f"{name or 'candidate'} rejected {why}{places}"
-        if (found := self.duplicate) is not None:
-            renamed = ", ".join(f"{a} is {b}" for a, b in found.parameters.items() if a != b)
-            moved = f"{self.examples_moved} worked call{'' if self.examples_moved == 1 else 's'}"
-            told = f"merged into {found.name}, {found.reason}: {moved} moved there; {version}"
-            return f"{told} ({renamed})" if renamed else told
-        children = ", ".join(child.name for child in self.candidate.signature.children)
-        saved = f"saves {self.saved_calls} call{'' if self.saved_calls == 1 else 's'}"
-        again = f"; also pinned to it: {', '.join(self.repinned)}" if self.repinned else ""
-        return (
-            f"{name} {'revised' if self.is_revision else 'added'}: {version}, depth "
-            f"{self.depth}, {saved}, calls {children}{again}"
-        )
+            return f"{name} rejected [{self.failed[0].code}]: {self.failed[0].message}{places}"
+        into = "" if self.duplicate is None else f" into {self.duplicate.name}"
+        return f"{name} {self.outcome}{into}: library version {self.version}"
 
 
 _LONGEST = 2_000

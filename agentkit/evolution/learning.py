@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
@@ -25,7 +24,7 @@ from collections.abc import (
 )
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Verdict
@@ -278,21 +277,6 @@ _LONGEST_ARGUMENT = 500  # characters of JSON
 _MOST_LEARNED = 60  # examples with a query that a tool has; beyond, nothing is learned
 
 
-SkipReason = Literal[
-    "unknown_tool",  # the library does not hold the tool (any more)
-    "no_words",  # nothing was asked that retrieval could read
-    "too_long",  # the query is longer than is kept
-    "private",  # the query holds what looks like an address or a key
-    "invisible",  # the query holds characters that nobody sees, as attacks on models do
-    "suspicious",  # the query speaks to models, as attacks do
-    "arguments_changed",  # the call does not fit the tool as it is now
-    "learned_before",  # the tool has learned from the episode already
-    "known_words",  # an example of the tool asks in the same words
-    "full",  # the tool has as many examples as are kept
-]
-"""Why a successful call taught nothing. ``docs/proposers.md`` explains each."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LearnReport:
     """What came of learning from episodes.
@@ -301,14 +285,12 @@ class LearnReport:
         version: The library version that holds the lessons.
         uses: Successful calls in episodes that went well, once for each text that they served.
         added: The new examples, by tool.
-        skipped: How many calls taught nothing, by reason, the most frequent first.
         evidence: Ids of the episodes that taught something.
     """
 
     version: int
     uses: int = 0
     added: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
-    skipped: Mapping[SkipReason, int] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -333,7 +315,7 @@ def lessons_of(
     library: Library,
     learned_from: Callable[[str], Collection[str]],
 ) -> tuple[tuple[ToolDefinition, ...], LearnReport]:
-    """The definitions with what they learn, and what came of each use.
+    """The definitions with what they learn, and what came of it.
 
     Args:
         uses: Successful calls with the words that they served, in the order of time.
@@ -341,32 +323,23 @@ def lessons_of(
         learned_from: Ids of the episodes that a tool has learned from.
     """
     by_tool: dict[str, list[Use]] = {}
+    names = frozenset(library.tools)
     for use in uses:
-        by_tool.setdefault(use.tool, []).append(use)
+        if use.tool in library and not calls_another(use.query, names, use.tool):
+            by_tool.setdefault(use.tool, []).append(use)
     grown: list[ToolDefinition] = []
     added: dict[str, tuple[Example, ...]] = {}
-    skipped: Counter[SkipReason] = Counter()
     taught: set[str] = set()
-    names = frozenset(library.tools)
     for name, own in by_tool.items():
-        tool = library.get(name)
-        if tool is None:
-            skipped["unknown_tool"] += len(own)
-            continue
-        told = [use for use in own if not calls_another(use.query, names, name)]
-        if left := len(own) - len(told):
-            skipped["suspicious"] += left
-        chosen = _chosen(told, tool.definition, learned_from(name), skipped)
-        if chosen:
+        definition = library[name].definition
+        if chosen := _chosen(own, definition, learned_from(name)):
             added[name] = tuple(_example(use, names) for use in chosen)
-            examples = (*tool.definition.examples, *added[name])
-            grown.append(replace(tool.definition, examples=examples))
+            grown.append(replace(definition, examples=(*definition.examples, *added[name])))
             taught.update(use.episode_id for use in chosen)
     report = LearnReport(
         version=library.version,
         uses=len(uses),
         added=added,
-        skipped=dict(skipped.most_common()),
         evidence=tuple(dict.fromkeys(use.episode_id for use in uses if use.episode_id in taught)),
     )
     return tuple(grown), report
@@ -393,48 +366,32 @@ def _is_short(value: Any) -> bool:
         return False
 
 
-def _chosen(
-    uses: Iterable[Use],
-    definition: ToolDefinition,
-    learned: Collection[str],
-    skipped: Counter[SkipReason],
-) -> list[Use]:
-    """The uses to keep, with arguments as the tool takes them; why not goes into ``skipped``."""
+def _chosen(uses: Iterable[Use], definition: ToolDefinition, learned: Collection[str]) -> list[Use]:
+    """The uses to keep, with arguments as the tool takes them."""
     asked = [one for one in definition.examples if one.query]
     known = {words_of(one.query, one.arguments) for one in asked}
     validator = ArgumentValidator(definition)
-    candidates: dict[Words, Use] = {}
+    found: dict[Words, Use] = {}
     for use in uses:
-        reason = _fault_of_words(use, learned)
-        fitting = use.arguments if reason else _fitting(use, validator)
         words = words_of(use.query, use.arguments)
-        if reason is None and fitting is None:
-            reason = "arguments_changed"
-        elif reason is None and (words in known or words in candidates):
-            reason = "known_words"
-        if reason is not None:
-            skipped[reason] += 1
-        elif fitting is not None:
-            candidates[words] = replace(use, arguments=fitting)
-    room = max(0, _MOST_LEARNED - len(asked))
-    found = list(candidates.values())
-    if left := found[room:]:
-        skipped["full"] += len(left)
-    return found[:room]
+        if words in known or words in found or use.episode_id in learned:
+            continue
+        fitting = _fitting(use, validator) if _is_presentable(use.query) else None
+        if fitting is not None:
+            found[words] = replace(use, arguments=fitting)
+    return list(found.values())[: max(0, _MOST_LEARNED - len(asked))]
 
 
-def _fault_of_words(use: Use, learned: Collection[str]) -> SkipReason | None:
-    if not is_json(use.query) or not terms(use.query):
-        return "no_words"
-    if len(use.query) > _LONGEST_QUERY:
-        return "too_long"
-    if private_part(use.query) is not None:
-        return "private"
-    if use.episode_id in learned:
-        return "learned_before"
-    if invisible(use.query):
-        return "invisible"
-    return "suspicious" if _is_suspicious(use.query) else None
+def _is_presentable(query: str) -> bool:
+    """Whether a query has words that others may read: not too long, private, hidden or hostile."""
+    return (
+        is_json(query)
+        and bool(terms(query))
+        and len(query) <= _LONGEST_QUERY
+        and private_part(query) is None
+        and not invisible(query)
+        and not _is_suspicious(query)
+    )
 
 
 @lru_cache(maxsize=1_000)

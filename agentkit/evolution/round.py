@@ -57,19 +57,6 @@ from agentkit.models.base import RUNTIME_TOOLS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Silent:
-    """A proposer, or a judge of what it suggests, that could not say anything, or not all.
-
-    Attributes:
-        proposer: Its name.
-        error: Why.
-    """
-
-    proposer: str
-    error: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ProposerRun:
     """One proposer, or the judge, in one round: what it cost and what came of it.
 
@@ -127,7 +114,7 @@ class EvolutionReport:
         considered: The proposals that it made or that waited, in the order of their making.
         passed_over: What went wrong and brought no proposal, with the reason.
         learned: What tools learned from episodes that went well; None where that was not asked for.
-        silent: Proposers and judges whose model could not be reached.
+        silent: By name of proposers, and judges of them, whose model could not be reached: why.
         proposers: Who looked, at what cost, and what came of it; the judge last.
     """
 
@@ -137,7 +124,7 @@ class EvolutionReport:
     considered: tuple[ProposalOutcome, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     learned: LearnReport | None = None
-    silent: tuple[Silent, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
     proposers: tuple[ProposerRun, ...] = ()
 
     @property
@@ -169,7 +156,7 @@ class EvolutionReport:
             "proposals": [one.to_json() for one in self.considered],
             "passed_over": [one.to_json() for one in self.passed_over],
             "learned": None if self.learned is None else self.learned.to_json(),
-            "silent": [asdict(one) for one in self.silent],
+            "silent": dict(self.silent),
             "proposers": [one.to_json() for one in self.proposers],
         }
 
@@ -255,7 +242,7 @@ async def evolve(
         pass_over=passed_over.append,
     )
     known = dict(manager.ledger.proposals)
-    silent: list[Silent] = []
+    silent: dict[str, str] = {}
     judge, begun = manager.change_judge, manager.ledger.sequence
     usage, seconds = _spent(judge)
     runs = [await _asked(manager, proposer, observations, silent) for proposer in proposers]
@@ -294,7 +281,7 @@ async def evolve(
             one for one in dict.fromkeys(passed_over) if not tools or one.tool in tools
         ),
         learned=learned,
-        silent=tuple(silent),
+        silent=silent,
         proposers=tuple(runs),
     )
 
@@ -397,7 +384,7 @@ async def _asked(
     manager: ToolManager,
     proposer: Proposer,
     observations: Observations,
-    silent: list[Silent],
+    silent: dict[str, str],
 ) -> ProposerRun:
     """Take in what a proposer suggests; note who could not say anything, or not all."""
     before, (usage, _), began = manager.ledger.proposals, _spent(proposer), time.perf_counter()
@@ -406,7 +393,7 @@ async def _asked(
     except ModelError as error:
         found = error.found if isinstance(error, ProposerInterruptedError) else ()
         suggestions = _checked(proposer, found)
-        silent.append(Silent(proposer=proposer.name, error=str(error)))
+        silent[proposer.name] = str(error)
     seconds = time.perf_counter() - began
     for suggestion in suggestions:
         name, known = suggestion.tool_name, manager.ledger.proposals
@@ -417,7 +404,7 @@ async def _asked(
                 record = await manager.submit_async(suggestion, episodes=episodes)
                 decided = None if record.is_open or record.proposal_id not in known else record
         except ModelError as error:  # the proposal is kept, and waits for its judge
-            silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
+            silent[f"the judge of {proposer.name}"] = str(error)
             continue
         except UsageError as error:
             observations.pass_over(PassedOver(tool=name, reason="unreadable", why=str(error)))

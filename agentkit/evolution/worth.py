@@ -134,24 +134,19 @@ def worth_of(
     places = _places(record, revision)
     if record.activation is None or places is None:
         return None
-    first, start, end = _in_force(record, places, ledger, revision)
+    in_force = _in_force(record, places, ledger, revision)
     if isinstance(episodes, Traffic):
         traffic = episodes
     else:
         traffic = Traffic([record.tool_name])
         for episode in episodes:
             traffic.add(episode)
-    calls = _first_calls(record, places, ledger, traffic)
-    later = [one for one in calls if one.is_served and start <= one.version < end]
-    arms: dict[Against, list[_Call]] = {
-        "canary": [one for one in calls if one.is_control],
-        "before": [one for one in calls if one.is_served and first <= one.version < start],
-    }
-    against: Against = "canary" if len(arms["canary"]) >= rules.min_sessions else "before"
-    control = arms[against]
+    canary, earlier, later = _arms(record, places, ledger, traffic, in_force)
+    against: Against = "canary" if len(canary) >= rules.min_sessions else "before"
+    control = canary if against == "canary" else earlier
     if not later or not control:
         return None
-    before, after = ([one.is_wrong for one in arm] for arm in (control, later))
+    before, after = ([is_wrong for _, is_wrong in arm] for arm in (control, later))
     return Worth(
         proposal_id=proposal_id,
         tool=record.tool_name,
@@ -162,8 +157,8 @@ def worth_of(
         later=len(after),
         later_wrong=sum(after),
         gain=_difference(before, after),
-        has_stopped=end == math.inf and has_stopped_helping(before, after, rules),
-        wrong=tuple(one.episode_id for one in later if one.is_wrong)[-_MOST_NAMED:],
+        has_stopped=in_force[2] == math.inf and has_stopped_helping(before, after, rules),
+        wrong=tuple(name for name, is_wrong in later if is_wrong)[-_MOST_NAMED:],
     )
 
 
@@ -221,10 +216,11 @@ _Wrong: TypeAlias = frozenset[str | None]
 """The parameters at which calls went wrong: none for calls that went well, an empty text for a
 verdict that names none, None for a refusal that names none, which counts for every parameter."""
 
+_Call: TypeAlias = tuple[str, bool]
+"""The id of a conversation's first episode that called the tool, and whether a call went wrong."""
+
 _Row: TypeAlias = tuple[str, str, _Wrong]
 _Group: TypeAlias = tuple[int, str, str]
-
-
 _Ordered: TypeAlias = list[tuple[_Row, str, _Group]]
 
 
@@ -296,36 +292,30 @@ class Traffic:
         return found.ordered[1]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Call:
-    """The first episode of a conversation, with one definition, that called the tool."""
-
-    episode_id: str
-    version: int
-    is_wrong: bool
-    is_served: bool  # with the definition of its library version
-    is_control: bool  # of the canary of the change
-
-
-def _first_calls(
-    record: ProposalRecord, places: frozenset[str], ledger: Ledger, traffic: Traffic
-) -> list[_Call]:
-    """In the order of time, whatever the order in which they came."""
-    tool = record.tool_name
-    found: dict[tuple[str, int, bool], _Call] = {}
+def _arms(
+    record: ProposalRecord,
+    places: frozenset[str],
+    ledger: Ledger,
+    traffic: Traffic,
+    in_force: tuple[int, int, float],
+) -> tuple[list[_Call], list[_Call], list[_Call]]:
+    """The control of a change's canary, the traffic before it, and since; in the order of time."""
+    tool, (first, start, end) = record.tool_name, in_force
+    canary, before, later = list[_Call](), list[_Call](), list[_Call]()
+    seen: set[tuple[str, int, bool]] = set()
     for (_, name, wrong), conversation, (version, experiment, arm) in traffic.of(tool):
         trial = ledger.proposals.get(experiment)
         is_tried = trial is not None and trial.tool_name == tool
-        is_served = not (is_tried and arm == "candidate")
-        call = _Call(
-            episode_id=name,
-            version=version,
-            is_wrong=_is_about(wrong, places),
-            is_served=is_served,
-            is_control=trial is record and arm == "control",
-        )
-        found.setdefault((conversation, version, is_served), call)
-    return list(found.values())
+        is_served = not (is_tried and arm == "candidate")  # with the definition of its version
+        if (conversation, version, is_served) in seen:
+            continue
+        seen.add((conversation, version, is_served))
+        call = name, _is_about(wrong, places)
+        if trial is record and arm == "control":
+            canary.append(call)
+        if is_served and first <= version < end:
+            (before if version < start else later).append(call)
+    return canary, before, later
 
 
 def _read(episode: Episode) -> set[str]:

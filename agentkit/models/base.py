@@ -26,12 +26,11 @@ from agentkit.messages import (
 )
 from agentkit.tools.definition import ToolDefinition
 
-SEARCH_TOOL, RUN_TOOL = "search_tools", "run_program"
-RUNTIME_TOOLS = (SEARCH_TOOL, RUN_TOOL, "read_tool_result")
-"""Tools of the runtime: for further tools, for programs (``agentkit.agent.code_mode``), and, in
-earlier releases, for the rest of a shortened result. Where code of one's own is called
-``search_tools``, there is no search; else a tool of such a name takes nobody's place, and is not
-offered where the runtime's own is."""
+SEARCH_TOOL, RUN_TOOL, READ_TOOL = "search_tools", "run_program", "read_tool_result"
+RUNTIME_TOOLS = (SEARCH_TOOL, RUN_TOOL, READ_TOOL)
+"""Tools of the runtime: for further tools, for programs (``agentkit.agent.code_mode``), and for the
+rest of a shortened result. Where code of one's own is called ``search_tools``, there is no search;
+else a tool of such a name takes nobody's place, and is not offered where the runtime's own is."""
 
 ToolChoice = Literal["auto", "none", "required"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknown"]
@@ -84,8 +83,8 @@ class ModelRequest:
         tool_choice: Whether the model may, must not or must call a tool.
         output_schema: JSON Schema that the text of the answer must match, or None.
         settings: How to generate.
-        examples: How many worked calls of each tool the model is shown, at most: as
-            ``input_examples`` by Anthropic, as lines of the description by all others.
+        examples: How many worked calls of each tool the model is shown, at most, as lines of its
+            description.
         searched: By the id of a call among the messages that searched for tools, the names of the
             ``tools`` that it added to those that were offered at first. Models of Anthropic get
             them by reference, those of OpenAI's Responses API in the result of the search, so that

@@ -209,7 +209,7 @@ class _Held:
         exchange: Exchange = scope[SCOPE_KEY]
         if self.runs.is_draining:
             raise stopping()
-        self.rates.check(exchange.key)
+        self.rates.take(exchange.key)
         with self.runs.entered():
             await self.endpoint(exchange, scope)
 

@@ -81,45 +81,37 @@ class RateLimiter:
 
     Example:
         >>> limiter = RateLimiter(6, clock=lambda: 0.0)
-        >>> limiter.wait("ann"), limiter.wait("ann"), limiter.wait("bob")
-        (0, 10, 0)
+        >>> limiter.take("ann"), limiter.take("bob")
+        (None, None)
     """
 
     def __init__(
         self, requests_per_minute: float | None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._interval = None if requests_per_minute is None else 60.0 / requests_per_minute
+        self._rate = requests_per_minute
         self._clock = clock
         self._full_at: dict[str, float] = {}
 
-    def wait(self, key: str) -> int:
-        """Take one request of ``key``: 0 if it may go on, else the seconds to wait.
-
-        A request that has to wait does not count.
-        """
-        if self._interval is None:
-            return 0
-        now = self._clock()
-        full_at = max(self._full_at.get(key, now), now) + self._interval
-        too_early = full_at - now - max(_BURST_SECONDS, self._interval)
-        if too_early > 0:
-            return math.ceil(too_early)
-        self._full_at[key] = full_at
-        return 0
-
-    def check(self, key: str) -> None:
-        """Take one request of ``key``.
+    def take(self, key: str) -> None:
+        """Take one request of ``key``; one that has to wait does not count.
 
         Raises:
             RequestError: It has to wait.
         """
-        wait = self.wait(key)
-        if wait and self._interval is not None:
-            rate = 60.0 / self._interval
-            message = f"more than {rate:g} requests a minute with this key; wait {wait} s"
+        if self._rate is None:
+            return
+        now, interval = self._clock(), 60.0 / self._rate
+        full_at = max(self._full_at.get(key, now), now) + interval
+        too_early = full_at - now - max(_BURST_SECONDS, interval)
+        if too_early > 0:
+            wait = math.ceil(too_early)
             raise RequestError(
-                status=429, message=message, code="rate_limit_exceeded", retry_after=wait
+                status=429,
+                message=f"more than {self._rate:g} requests a minute with this key; wait {wait} s",
+                code="rate_limit_exceeded",
+                retry_after=wait,
             )
+        self._full_at[key] = full_at
 
 
 _BODIES_PER_PLACE = 4
@@ -131,55 +123,34 @@ class Slots:
     Args:
         most: For all together.
         each: Returns the limit of one client; called each time, since keys may come and go.
-
-    Example:
-        >>> slots = Slots(most=3, each=lambda: 2)
-        >>> [slots.take(who) for who in ("ann", "ann", "ann", "bob", "eve")]
-        [True, True, False, True, False]
     """
 
     def __init__(self, *, most: int, each: Callable[[], int]) -> None:
         self._most, self._each = most, each
         self._taken: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        return self._taken.total()
-
-    def take(self, who: str) -> bool:
-        """Take one for a client, which ``free`` gives back; False where it has to wait."""
-        is_free = len(self) < self._most and self._taken[who] < self._each()
-        self._taken[who] += is_free
-        return is_free
-
-    def free(self, who: str) -> None:
-        """Give one back."""
-        self._taken[who] -= 1
-        self._taken += Counter()  # forgets clients that hold none
-
     @contextmanager
     def held(self, who: str) -> Iterator[None]:
-        """One is held inside.
+        """A client holds one inside.
 
         Raises:
             RequestError: The client has to wait.
         """
-        if not self.take(who):
-            raise self.refusal(who)
+        is_full, own = self._taken.total() >= self._most, self._taken[who]
+        if is_full or own >= self._each():
+            count, whose = (self._most, "") if is_full else (own, " of this client")
+            raise RequestError(
+                status=503 if is_full else 429,
+                message=f"{count} requests{whose} are being answered already; try again soon",
+                code="overloaded" if is_full else "too_many_at_once",
+                retry_after=1,
+            )
+        self._taken[who] += 1
         try:
             yield
         finally:
-            self.free(who)
-
-    def refusal(self, who: str) -> RequestError:
-        """The message for a client that got no slot."""
-        is_full = len(self) >= self._most
-        count, whose = (self._most, "") if is_full else (self._taken[who], " of this client")
-        return RequestError(
-            status=503 if is_full else 429,
-            message=f"{count} requests{whose} are being answered already; try again in a second",
-            code="overloaded" if is_full else "too_many_at_once",
-            retry_after=1,
-        )
+            self._taken[who] -= 1
+            self._taken += Counter()  # forgets clients that hold none
 
 
 class Bodies:

@@ -119,6 +119,25 @@ class Effects:
         """Whether the tool is known not to change anything."""
         return self.writes is False and not self.destructive
 
+    def freer_than(self, known: Effects) -> frozenset[str]:
+        """The effects of which these claim more freedom than is known.
+
+        To change nothing, or to bear repeating, is freedom; to declare nothing lies between.
+
+        Example:
+            >>> Effects.pure().freer_than(Effects(writes=True, reads=False)) == {
+            ...     "writes", "destructive", "idempotent", "open_world"
+            ... }
+            True
+        """
+        rank = {True: 0, None: 1, False: 2}
+        by_name = {
+            name: rank[getattr(self, name)] - rank[getattr(known, name)]
+            for name in get_args(EffectName)
+        }
+        by_name["idempotent"] *= -1
+        return frozenset(name for name, more in by_name.items() if more > 0)
+
     def to_json(self) -> dict[str, bool]:
         """Declared effects only."""
         values = {name: getattr(self, name) for name in get_args(EffectName)}

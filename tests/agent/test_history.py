@@ -230,18 +230,44 @@ async def test_a_processor_that_fails_is_passed_over_and_recorded(processor, why
     assert kept.left_out == ((0, 3),)
 
 
-async def test_long_results_are_sent_shortened(call):
-    """The model sees the beginning of each, in its place; the episode has it all and says which."""
+async def test_the_rest_of_a_long_result_can_be_fetched(call):
+    """The model sees the beginning with a pointer, reads on to the end, and the episode has it all."""
     long = "".join(f"{number:04}" for number in range(100))
-    report = tool(lambda: long, name="report", description="A long report.")
-    model = ScriptedModel([[call("report")], "done"])
+
+    @tool
+    def report() -> str:
+        """A long report."""
+        return long
+
+    def answer(request):
+        last = request.messages[-1]
+        if not isinstance(last, ToolMessage):
+            return [call("report")]
+        read.append(last.text.partition("\n… shortened")[0])
+        if "gives more" not in last.text:
+            return "done"
+        pointer = last.text.rpartition("read_tool_result(")[2]
+        key, offset = pointer.split('"')[1], pointer.split("offset=")[1].split(")")[0]
+        return [call("read_tool_result", id=f"r{offset}", result=key, offset=int(offset))]
+
+    read = []
+    model = FunctionModel(answer)
     result = await Agent(model, tools=[report], history_processors=[CapToolResults(150)]).run("Go")
 
-    sent = model.requests[1].messages[-1].text
-    assert sent == f"{long[:150]}… (shortened: 150 of 400 characters)"
+    assert (result.output, "".join(read)) == ("done", long)
+    assert [one.name for one in model.requests[0].tools] == ["read_tool_result", "report"]
     assert result.episode.results[0].text == long
-    (change,) = result.episode.turns[1].history
-    assert (change.shortened, change.left_out, change.added) == (("report",), (), ())
+    assert result.episode.turns[1].history[0].shortened == ("report",)
+
+    foreign = tool(lambda: "remote", name="read_tool_result", description="A tool.")
+    offers = ScriptedModel(["well"])
+    both = Agent(offers, tools=[report, foreign], history_processors=[CapToolResults(150)])
+    await both.run("Go")  # a tool from elsewhere of that name takes nobody's place
+    assert [one.name for one in offers.requests[0].tools] == ["read_tool_result", "report"]
+
+    wrong = ScriptedModel([[call("read_tool_result", result="nope")], "well"])
+    result = await Agent(wrong, tools=[report], history_processors=[CapToolResults(150)]).run("Go")
+    assert "no result is shortened under 'nope'" in result.episode.results[0].text
 
 
 def test_zero_turns_are_refused():

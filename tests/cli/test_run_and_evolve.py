@@ -10,8 +10,7 @@ from itertools import combinations
 import pytest
 
 from agentkit import Episode, open_store, resolve_model
-from agentkit.cli.demo import Demo
-from agentkit.cli.demo_questions import Questions, draw_questions
+from agentkit.cli.demo import Demo, Questions, draw_questions
 from agentkit.evolution import ToolManager
 
 
@@ -430,15 +429,6 @@ def test_the_demo_shows_the_whole_loop(invoke):
     places = [result.stdout.find(step) for step in steps]
     assert -1 not in places, steps[places.index(-1)]
     assert places == sorted(places)
-
-
-@pytest.mark.usefixtures("reader")
-def test_a_store_in_use_is_refused(invoke, store_url, tools_file):
-    """A named store must be empty, or what it learned earlier would count as gained."""
-    assert invoke("tools", "add", str(tools_file)).exit_code == 0
-    result = invoke("demo", "--model", "reader:a", "--store", store_url)
-    assert result.exit_code == 2
-    assert "begins with an empty store" in result.stderr
 
 
 @pytest.mark.parametrize("seed", range(5))

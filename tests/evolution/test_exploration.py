@@ -7,10 +7,8 @@ import math
 import time
 
 import pytest
-from click.testing import CliRunner
 
 from agentkit import Library, ToolDefinition, open_store, tool
-from agentkit.cli.main import main
 from agentkit.episodes.labels import PROBE_OF
 from agentkit.errors import UsageError
 from agentkit.evolution import EvidenceProposer, Observations, ToolManager, evolve, explore
@@ -246,35 +244,3 @@ def test_a_declared_contract_is_kept():
     failures = [one.results[0].failure for one in found.episodes]
     assert "invalid_arguments" not in {one.kind for one in failures if one is not None}
     assert schemas[-1]["properties"]["periods"]["enum"] == [36, 48]
-
-
-SHOP = '''
-from agentkit import tool
-
-@tool(effects=["reads"])
-def loan_rate(periods: int) -> float:
-    """What a loan costs a month."""
-    if periods not in (36, 48, 60):
-        raise ValueError(f"periods must be one of 36, 48, 60, got {periods}")
-    return 1000 / periods
-
-@tool
-def order(what: str) -> str:
-    """Order something."""
-    return what
-'''
-
-
-def test_the_command_probes_and_learns_in_one_round(tmp_path, monkeypatch):
-    """``agentkit evolve --explore`` needs no traffic; a tool that may write needs a flag of its own."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shop.py").write_text(SHOP)
-    start = ["evolve", "--tools", "shop.py", "--store", "sqlite:///shop.db", "--explore"]
-    done = CliRunner().invoke(main, [*start, "loan_rate", "--budget", "20"])
-    assert done.exit_code == 0, done.output
-    assert "probes of loan_rate" in done.output
-    assert "periods must be one of 36, 48, 60" in done.output
-    refused = CliRunner().invoke(main, [*start, "order"])
-    assert (refused.exit_code, "--probe-anyway" in refused.output) == (2, True)
-    agreed = CliRunner().invoke(main, [*start, "order", "--probe-anyway", "order"])
-    assert agreed.exit_code == 0, agreed.output

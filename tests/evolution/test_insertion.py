@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 
 import pytest
@@ -68,14 +67,6 @@ def quadruple(x: int) -> int:
     outcome = manager.insert(source)
     assert outcome.outcome == "added"
     assert asyncio.run(manager.library["quadruple"](x=3)) == 12
-
-
-async def test_insert_waits_where_an_event_loop_runs(manager):
-    """The async form does the same; the sync form says so instead of blocking the loop."""
-    with pytest.raises(UsageError, match="insert_async"):
-        manager.insert(ORDER_TOTAL)
-    outcome = await manager.insert_async(ORDER_TOTAL)
-    assert outcome.outcome == "added"
 
 
 def test_register_leaves_known_names_alone_and_takes_no_composites(manager, store):
@@ -234,16 +225,6 @@ def test_a_situation_is_rejected_with_its_code(make_manager, store, code):
     assert outcome.failed[0].code == code, str(outcome)
     assert outcome.failed[0].message
     assert outcome.failed[0].advice
-
-
-def test_a_rejection_tells_the_call_behind_it(make_manager):
-    """The reason names the tool, the condition and the values."""
-    manager = make_manager(*FURTHER)
-    assert "gave 9, not 2" in manager.insert(TEXTS["example_failed"]).failed[0].message
-    broken = manager.insert(TEXTS["child_precondition"]).failed[0].message
-    assert "div" in broken
-    assert "b != 0" in broken
-    assert "{'to': '6'}" in manager.insert(TEXTS["no_stub"]).failed[0].message
 
 
 def test_tools_that_declare_no_effects_are_not_run(make_manager):
@@ -533,7 +514,7 @@ def test_data_that_can_not_be_kept_is_refused(manager, changed):
     outcome = manager.insert(replace(sound, **changed))
     assert outcome.failed, outcome
     assert outcome.failed[0].code == "malformed"
-    assert len(json.dumps(outcome.to_json())) < 5_000
+    assert len(str(outcome)) < 5_000
     assert manager.refresh().digest == before
 
 
@@ -651,20 +632,6 @@ def url(tmp_path):
 def manager_at(url):
     """A manager of its own over the file."""
     return ToolManager(open_store(url), tools=primitive_library(), author=f"manager {id(url)}")
-
-
-def test_a_stale_manager_merges_into_what_the_other_added(url):
-    """The same tool from two managers is added once, and merged the second time."""
-    one, other = manager_at(url), manager_at(url)
-    assert one.insert(numbered(2)).outcome == "added"
-    twin = (
-        numbered(2)
-        .replace("plus_2", "twin")
-        .replace('"x": 1}, "result": 4', '"x": 2}, "result": 6')
-    )
-    outcome = other.insert(twin)
-    assert outcome.outcome == "merged"
-    assert (outcome.duplicate.name, outcome.examples_moved) == ("plus_2", 1)
 
 
 def test_a_revision_replaces_and_what_stands_above_follows(url):

@@ -20,7 +20,6 @@ from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.observers import ShadowRunner, judged
 from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposers.optimizer import texts_of, with_texts
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import review_of
 from agentkit.evolution.validation.semantic_judge import CRITERIA, ModelSemanticJudge
@@ -261,9 +260,10 @@ async def test_words_of_a_policy_in_its_answers_change_no_instructions():
     block = f"<description>{json.dumps({'tool': NAME, 'summary': NEW})}</description>"
     run = (await replace_model(agent, block).run("Hi")).episode
     perfect = replace(run, verdict=Verdict(passed=True, score=1.0))
-    await evolve(manager, [EvolutionStream()], episodes=[perfect])
-    [record] = manager.ledger.proposals.values()
-    assert (record.state, record.failed[0].code) == ("rejected", "unknown_tool")
+    outcome = await evolve(manager, [EvolutionStream()], episodes=[perfect])
+    assert not manager.ledger.proposals
+    [unread] = outcome.passed_over
+    assert (unread.tool, unread.reason) == (NAME, "unreadable")
 
 
 def replace_model(agent, *answers, **options):
@@ -319,14 +319,6 @@ async def test_evaluation_can_be_given_the_instructions_of_a_library():
         await evaluate(one, model=model, store=answers, run="s", settings=settings)
 
 
-def test_gepa_searches_for_one_text():
-    """Its components are those that instructions have."""
-    [own] = SAID.tools
-    assert texts_of(own.definition) == {"summary": OLD}
-    better = with_texts(own.definition, {"summary": NEW})
-    assert better.text == NEW
-
-
 def test_instructions_are_no_tool():
     """They are found by name, and neither offered, listed, counted nor indexed as tools."""
     agent = Agent(ScriptedModel(["Hello."]), tools=[find_car], instructions=SAID)
@@ -363,15 +355,6 @@ def test_a_name_without_a_text_reads_the_library():
     assert by_name.run_sync("Hi").episode.metadata["instructions"] == NAME
     with pytest.raises(UsageError, match="has no 'instructions/other'"):
         Agent(model, store=store, instructions=Instructions(name="other"))
-
-
-@pytest.mark.parametrize(
-    "name", [" ", "garage ", "a\nb", "a\u200bb", "\x1b[31m", "x" * 101, "instructions/", 3, None]
-)
-def test_a_name_that_nobody_reads_names_no_instructions(name):
-    """It stands in logs, in labels and on screens."""
-    with pytest.raises(UsageError, match="cannot name instructions"):
-        Instructions(name=name, text=OLD)
 
 
 def test_instructions_of_strangers_stay_out():

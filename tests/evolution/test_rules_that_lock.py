@@ -24,20 +24,12 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.review import review_of
 from agentkit.evolution.round import evolve
-from agentkit.evolution.validation import ProposedChange, ValidationPolicy, validate
-from agentkit.interop.export import (
-    ImportRequest,
-    artifact_of,
-    artifact_text,
-    import_artifact,
-    parse_artifact,
-)
+from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.library.events import Author
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import ChildReference, Effects
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
-from agentkit.tools.rules.checking import demanded
 
 ADA = Author(kind="person", name="Ada")
 MODEL = Author(kind="model", name="critic", prompt_hash="0" * 64)
@@ -288,23 +280,7 @@ async def test_a_round_passes_over_what_was_taken_back(after_rollback):
     assert [one.reason for one in outcome.passed_over] == ["already_proposed"]
 
 
-async def test_a_round_takes_in_what_brings_more_than_was_taken_back(after_rollback):
-    """A rule that is new beside the old one makes a proposal, which a person must agree to."""
-
-    class More:
-        name = "feedback:more"
-
-        async def propose(self, observations):
-            more = (TERMS, Between(parameter="euro", minimum=0))
-            return [suggested(LOAN, *more, author=MODEL, stream="feedback")]
-
-    outcome = await evolve(after_rollback, [More()], episodes=[])
-    assert [one.record.awaits[-1] for one in outcome.considered] == ["person"]
-    assert outcome.passed_over == ()
-
-
 BOTH = ("judge", "person")
-ADA_demanded = Author(kind="person", name="ada")
 
 
 def made(name, effects, *demands, children=()):
@@ -350,19 +326,6 @@ def test_a_demanded_tool_lends_its_effects(others, demand):
     assert validate(change).needs == BOTH
 
 
-def test_a_harmless_demand_needs_nobody():
-    """A look-up before a reading tool stays what evolution may add by itself."""
-    library = Library([SEARCH, made("find_contact", READS)])
-    candidate = with_demand(SEARCH, "find_contact")
-    assert validate(ProposedChange(base=SEARCH, candidate=candidate, library=library)).needs == ()
-
-
-def test_a_tool_that_nobody_knows_counts_as_the_worst():
-    """Without a library every demanded tool may do everything."""
-    assert ValidationPolicy().needs_for(with_demand(SEARCH, "send_email")) == BOTH
-    assert demanded(with_demand(SEARCH, "gone"), {}) == {"gone": None}
-
-
 @pytest.fixture
 def waiting():
     """A manager, and a proposal that makes a reading tool demand a destructive one."""
@@ -385,16 +348,3 @@ def test_the_proposal_waits_and_the_review_says_why(waiting, capsys):
     assert page.to_json()["demands"] == list(page.demands)
     print_review(page)
     assert f"What it demands\n  {page.demands[0]}" in capsys.readouterr().out
-
-
-async def test_an_imported_tool_is_asked_what_it_demands():
-    """An artifact with a harmless tool that demands a destructive one waits for the person."""
-    poisoned = with_demand(SEARCH, "send_email")
-    artifact = parse_artifact(artifact_text(artifact_of(Library([poisoned]))).encode())
-    manager = ToolManager(open_store("memory:"))
-    manager.register([SEND])
-    report = await import_artifact(artifact, manager, ImportRequest(person=ADA_demanded))
-    assert [(one.name, one.outcome) for one in report.tools] == [("search_inbox", "held")]
-    plain = parse_artifact(artifact_text(artifact_of(Library([SEARCH]))).encode())
-    report = await import_artifact(plain, manager, ImportRequest(person=ADA_demanded))
-    assert [(one.name, one.outcome) for one in report.tools] == [("search_inbox", "added")]

@@ -60,11 +60,12 @@ class ValidationPolicy:
 
     Attributes:
         always: Needed for every change.
-        destructive: Needed when the tool may delete, overwrite or spend.
-        open_world: Needed when the tool talks to systems beyond the application, also when it only
-            reads: what it is asked leaves the house.
-        money: Needed when name or words of the tool are about moving money and the tool is not
-            known to only read. A calculator that declares ``writes=False`` moves nothing.
+        effects: Needed when the tool may delete, overwrite or spend; when it talks to systems
+            beyond the application, also when it only reads: what it is asked leaves the house; and
+            when its name or words are about moving money and it is not known to only read. A
+            calculator that declares ``writes=False`` moves nothing. That a tool declares nothing
+            about writing is alone no reason to wait: most imported tools would wait for a person
+            forever, and people would learn to agree unread.
         untrusted: Needed when the change brings words of users, tools or servers (``fresh_texts``),
             or allowed values of theirs that no accepted call has used. A judge is a model that such
             words may talk to; ``("person",)`` asks a person alone.
@@ -74,33 +75,27 @@ class ValidationPolicy:
             texts.
         new_rules: Needed when a rule comes from a model or a program, and no recorded calls bear it
             out (``unsupported_rules``): it refuses calls. An order of calls is no such rule: one
-            that demands a tool which is not declared to only read needs ``destructive`` instead,
-            since nobody knows what that tool does. Empty for neither.
+            that demands a tool which is not declared to only read needs ``effects`` instead, since
+            nobody knows what that tool does. Empty for neither.
         discovered: Needed when nobody but the tool's own refusals named a discovered parameter.
             Empty leaves names of up to three words and 40 characters to held-out tasks; a longer
             one, and one that a user may have dictated, needs ``untrusted`` all the same.
-        undeclared: Needed when the tool declares nothing about writing. It is treated as one that
-            may write, which alone is no reason to wait: without effects most imported tools would
-            wait for a person forever, and people would learn to agree unread.
 
     Example:
         >>> from agentkit.testing import sample_library
         >>> cancel = sample_library()["calendar_cancel_event"].definition
         >>> ValidationPolicy().needs_for(cancel)
         ('judge', 'person')
-        >>> ValidationPolicy(destructive=("person",)).needs_for(cancel)
+        >>> ValidationPolicy(effects=("person",)).needs_for(cancel)
         ('person',)
     """
 
     always: tuple[Needed, ...] = ()
-    destructive: tuple[Needed, ...] = _BOTH
-    open_world: tuple[Needed, ...] = _BOTH
-    money: tuple[Needed, ...] = _BOTH
+    effects: tuple[Needed, ...] = _BOTH
     untrusted: tuple[Needed, ...] = ("judge",)
     model_texts: tuple[Needed, ...] = ("judge",)
     new_rules: tuple[Needed, ...] = ("judge",)
     discovered: tuple[Needed, ...] = ("judge",)
-    undeclared: tuple[Needed, ...] = ()
 
     def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
         """Who must agree to ``change``: what the base or the candidate needs."""
@@ -122,7 +117,7 @@ class ValidationPolicy:
         if self.new_rules and unsupported_rules(change):
             wanted.update(self.new_rules)
         if self.new_rules and not all(map(_only_reads, newly_demanded(change))):
-            wanted.update(self.destructive)
+            wanted.update(self.effects)
         return tuple(needed for needed in _BOTH if needed in wanted)
 
     def needs_for(
@@ -137,24 +132,14 @@ class ValidationPolicy:
         """
         wanted = self._for_effects(definition)
         for other in demanded(definition, tools).values():
-            if other is None:
-                wanted.update((*self.destructive, *self.open_world, *self.money))
-            else:
-                wanted |= self._for_effects(other)
+            wanted |= {*self.effects} if other is None else self._for_effects(other)
         return tuple(needed for needed in _BOTH if needed in wanted)
 
     def _for_effects(self, definition: ToolDefinition) -> set[Needed]:
         effects = definition.signature.effects
-        wanted = set(self.always)
-        if effects.destructive:
-            wanted.update(self.destructive)
-        if effects.writes is None and not effects.destructive:
-            wanted.update(self.undeclared)
-        if effects.open_world:
-            wanted.update(self.open_world)
-        if not effects.is_read_only and is_about_money(definition):
-            wanted.update(self.money)
-        return wanted
+        moves_money = not effects.is_read_only and is_about_money(definition)
+        acts = effects.destructive or effects.open_world or moves_money
+        return {*self.always, *(self.effects if acts else ())}
 
 
 def _only_reads(definition: ToolDefinition | None) -> bool:

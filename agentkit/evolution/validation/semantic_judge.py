@@ -30,6 +30,7 @@ from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSet
 from agentkit.models.prompted import mark_for
 from agentkit.tools.definition import is_instructions
 from agentkit.tools.rules import rule_sentence
+from agentkit.tools.schema_validator import fits
 
 CRITERIA = (
     *("same_purpose", "borne_out", "only_describes"),
@@ -150,13 +151,8 @@ def read_answer(text: str) -> Mapping[str, tuple[str, str]]:
         data = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not one JSON object ({str(error)[:100]})") from error
-    if not isinstance(data, dict) or set(data) != set(CRITERIA):
+    if fits(data, _answer_schema()) is not True:
         raise ValueError("it has not exactly the entries that were asked for")
-    for name, entry in data.items():
-        if not isinstance(entry, dict) or set(entry) != {"reason", "holds"}:
-            raise ValueError(f"the entry {name} has not exactly a reason and whether it holds")
-        if entry["holds"] not in _HOLDS or not isinstance(entry["reason"], str):
-            raise ValueError(f"the entry {name} says {entry['holds']!r:.40}, not yes, no or unsure")
     return {
         name: (data[name]["holds"], data[name]["reason"][:_LONGEST_REASON]) for name in CRITERIA
     }

@@ -14,6 +14,7 @@ import contextlib
 import contextvars
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _RELIST_SECONDS = 0.2
-"""Seconds between two listings at the request of a server; one that floods is not followed."""
+"""Seconds between two listings at the request of a server, at least; nine times as long as the
+checks of one take, so that one that floods is not followed, and leaves the processor to others."""
 
 _MOST_LISTENS, _LISTEN_SECONDS = 5, 1.0
 """How often, and after how many seconds, to listen again to a server that broke off."""
@@ -252,8 +254,10 @@ class Connection:
                 await self._either(self._lost, self._relist)
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
+                    began = time.thread_time()
                     await self._list_again(client)
-                    await self._either(self._lost, seconds=_RELIST_SECONDS)
+                    spent = time.thread_time() - began  # on its checks
+                    await self._either(self._lost, seconds=max(_RELIST_SECONDS, 9 * spent))
             if self._lost.is_set():
                 self.problem = self.problem or "it hung up"
         finally:

@@ -29,6 +29,9 @@ NewTools: TypeAlias = Literal["hold", "screen"]
 """The policy for unapproved tools."""
 
 _MOST_REASONS = 5
+_MOST_LISTINGS = 10
+"""After so many full listings of other names nothing new is offered unasked."""
+
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 _LONGEST_ENTRY = 2_000_000
@@ -66,8 +69,8 @@ class Memory:
     Attributes:
         known: Fingerprints by name of what was offered or approved before. A tool that is not what
             it was is held; one that is, is not looked through again.
-        passed: Fingerprints whose texts passed the checks.
-        read: Entries that were read, by fingerprint and offered name.
+        passed: Fingerprints whose texts passed the checks, of the last listing.
+        read: Entries that were read, by fingerprint and offered name, of the last listing.
     """
 
     known: dict[str, str] = field(default_factory=dict)
@@ -81,7 +84,7 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
     Args:
         raw: What the server listed.
         policy: How its tools become ours.
-        memory: What is known of the server; ``passed`` and ``read`` grow.
+        memory: What is known of the server; ``passed`` and ``read`` become those of the listing.
     """
     counts = Counter(str(record.get("name")) for record in raw.records)
     first: dict[str, str] = {}  # names as readers tell them apart, with or without the server's
@@ -102,6 +105,11 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
             found = _read(record, policy, memory)
         vetted = found if isinstance(found, HeldTool) else _vetted(found, record, policy, memory)
         outcomes.append(vetted)
+    read = [one if isinstance(one, ListedTool) else one.tool for one in outcomes]
+    prints = {one.fingerprint for one in read if one is not None}
+    memory.passed.intersection_update(prints)  # or a server that lists ever new ones fills memory
+    for key in [key for key in memory.read if key[0] not in prints]:
+        del memory.read[key]
     tools = tuple(one for one in outcomes if isinstance(one, ListedTool))
     held = tuple(one for one in outcomes if isinstance(one, HeldTool))
     return Listing(tools=tools, held=held, notes=tuple(_notes(raw, tools)))
@@ -218,6 +226,8 @@ def _vetted(
         code, reasons = "changed", (changed, *reasons)
     elif not reasons and policy.new_tools == "hold":
         code, reasons = "unapproved", ("nobody has approved it yet.",)
+    elif not reasons and len(memory.known) >= _MOST_LISTINGS * policy.limits.max_tools:
+        code, reasons = "unapproved", ("the server has listed too many others before.",)
     if not reasons:
         return tool
     return HeldTool(name=tool.name, code=code, reasons=reasons, tool=tool, record=record)

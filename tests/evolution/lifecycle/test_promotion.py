@@ -1,11 +1,10 @@
 """The life of a proposal: who says yes and no, what brings it on, and what ends it."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from agentkit import Episode, Tool, ToolDefinition
+from agentkit import Tool, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
@@ -13,12 +12,10 @@ from agentkit.evolution.gates import GateReport
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of
 from agentkit.evolution.validation import validate
-from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
-from agentkit.library.pins import pin_faults
 from agentkit.tools.definition import Description, Specification
 
 # --- What proposers suggest is taken in, whatever it is: as validated, waiting or rejected -------
@@ -46,20 +43,6 @@ def test_a_tool_means_its_open_proposal(manager, propose):
         manager.ledger.find(one).proposal_id for one in ("add", waits.proposal_id[:-2], "last")
     ]
     assert found == [waits.proposal_id, waits.proposal_id, refused.proposal_id]
-
-
-def test_texts_of_the_evidence_reach_the_checks(make_manager, store, propose):
-    """The checks see what users said and tools returned in the episodes behind a proposal."""
-    store.append(Episode(episode_id="e1", request="my pin is 1234"))
-    seen = []
-
-    def look(change):
-        seen.append(change.sources)
-        return ValidationReport()
-
-    manager = make_manager(validate=look)
-    manager.submit(replace(propose(manager), evidence=("e1", "gone")))
-    assert seen == [("my pin is 1234",)]
 
 
 # --- Proposals go on from stage to stage as the gates, the policy and the others allow -----------
@@ -307,7 +290,7 @@ def above(manager):
     """The manager, with two composites over ``add``."""
     for source in (TOTAL, TWICE):
         outcome = manager.insert(source)
-        assert outcome.to_json()["outcome"] == "added", str(outcome)
+        assert outcome.outcome == "added", str(outcome)
     return manager
 
 
@@ -316,19 +299,6 @@ def requires(manager, name, *pre):
     base = manager.library[name].definition
     candidate = replace(base, specification=Specification(pre=pre))
     return Proposal.of(base, candidate, stream="evidence", author=TEACHER)
-
-
-def test_words_alone_pin_the_composites_anew(above, store, propose):
-    """New words of a child move all digests above it in the same change."""
-    above.submit(propose(above))
-    above.advance()
-    library = store.load()
-    assert library.version == 4
-    assert not pin_faults(library)
-    assert {r.version for r in store.history("twice_total")} == {3, 4}
-    active = store.events()[-1]
-    assert active.facts["repinned"].keys() == {"order_total", "twice_total"}
-    assert above.library["twice_total"](price=4, count=3, fee=2) == 28
 
 
 def test_a_condition_that_breaks_a_composite(above, store):
@@ -390,20 +360,6 @@ JUDGE = Author(kind="model", name="judge", prompt_hash="1" * 64)
 PAY = Tool(definition=ToolDefinition(name="pay", description=Description(summary="Pay a bill.")))
 
 
-class Judge:
-    """Says what it is told to, and remembers what it read."""
-
-    def __init__(self, *, agrees=True, error=None):
-        self.read = []
-        self._agrees, self._error = agrees, error
-
-    async def __call__(self, change):
-        self.read.append(change)
-        if self._error is not None:
-            raise self._error
-        return Judgement(agrees=self._agrees, reason="because", author=JUDGE)
-
-
 @pytest.fixture
 def waiting_approvals(make_manager, propose):
     """Makes a manager and a proposal that needs a judge and a person."""
@@ -446,14 +402,6 @@ def test_texts_of_models_wait_for_a_judge_or_a_person(make_manager, propose, ada
     assert manager.submit(by_hand).awaits == ()
 
 
-def test_a_judge_that_says_no_rejects(waiting_approvals):
-    """A judge's no ends the proposal, with the judge's words."""
-    manager, proposal = waiting_approvals(change_judge=Judge(agrees=False))
-    record = manager.submit(proposal)
-    assert (record.state, record.last_word) == ("rejected", "because")
-    assert [event.author for event in record.events if event.kind == "judged"] == [JUDGE]
-
-
 def test_nobody_judges_their_own(waiting_approvals):
     """A judgement by the proposer itself is refused."""
     manager, proposal = waiting_approvals()
@@ -475,31 +423,6 @@ def test_only_persons_approve_and_reject(manager, propose, kind):
         manager.reject(record.proposal_id, person=robot, reason="no")
 
 
-def test_what_is_decided_can_not_be_decided_again(manager, propose, ada):
-    """An active proposal is not approved or rejected; a message says what to do."""
-    record = manager.submit(propose(manager))
-    manager.advance()
-    with pytest.raises(UsageError, match="roll_back"):
-        manager.reject(record.proposal_id, person=ada, reason="late")
-    with pytest.raises(UsageError, match="active"):
-        manager.approve(record.proposal_id, person=ada)
-
-
-def test_a_judge_reads_what_was_suggested_alone(waiting_approvals):
-    """What somebody else changed meanwhile is no part of the change that the judge reads."""
-    manager, proposal = waiting_approvals()
-    manager.submit(proposal)
-    base = manager.library["pay"].definition
-    tagged = replace(base, description=replace(base.description, tags=("money",)))
-    manager.edit(lambda _library: LibraryChange(proposal_id="tagged", upserts=(tagged,)))
-    judge = Judge()
-    later, _ = waiting_approvals(change_judge=judge)
-    later.advance()
-    (change,) = judge.read
-    assert (change.base, change.candidate) == (base, proposal.candidate)
-    assert [edit.field for edit in change.edits] == ["summary"]
-
-
 # --- A check that judges wording may be wrong: a person decides, and sees what it says -----------
 
 
@@ -519,14 +442,6 @@ def test_what_a_check_doubts_waits_for_a_person(make_manager, propose, ada, stor
     assert store.load()["add"].definition.description.summary == NAMED
     assert not verify_chain(store.events())
     assert not verify_library(store, store.events())
-
-
-def test_where_numbers_alone_decide_a_doubt_rejects(make_manager, propose):
-    """Nobody is there to be asked."""
-    policy = ValidationPolicy(model_texts=())
-    manager = make_manager(validate=partial(validate, policy=policy))
-    record = manager.submit(propose(manager, summary=NAMED))
-    assert (record.state, [check.code for check in record.failed]) == ("rejected", ["other_tool"])
 
 
 @pytest.mark.parametrize(

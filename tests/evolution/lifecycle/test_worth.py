@@ -5,7 +5,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Evidence, Turn, Verdict
@@ -178,23 +177,6 @@ def test_a_later_change_of_something_else_ends_nothing(manager):
     assert (of[second].control, of[second].later) == (23, 27)
 
 
-@given(seed=st.integers(0, 10_000), others=st.integers(0, 30))
-def test_order_and_other_tools_change_nothing(seed, others):
-    """The same events and episodes are worth the same, however they come."""
-    manager = ToolManager(open_store("memory:"))
-    manager.register([LOAN])
-    name = promoted(manager, TERMS)
-    chance = random.Random(seed)
-    lived = [episode(at, chance.choice([1, 2]), wrong=chance.random() < 0.4) for at in range(80)]
-    found = worth_of(name, manager.ledger, manager.revision, lived)
-    strangers = [
-        episode(1_000 + at, 2, wrong=chance.random() < 0.9, tool="other") for at in range(others)
-    ]
-    mixed = [*lived, *strangers]
-    chance.shuffle(mixed)
-    assert worth_of(name, manager.ledger, manager.revision, mixed) == found
-
-
 def removals(manager, lived, **options):
     """What a round proposes to take back."""
     seen = Observations(library=manager.library, episodes=tuple(lived))
@@ -234,52 +216,12 @@ def test_removals_that_are_wrong_keep_the_level_of_the_gates(before, after):
     assert wrong / runs <= GateConfig().alpha
 
 
-def test_a_later_change_of_something_else_stays(manager):
-    """What is taken back is the change that stopped, merged into what the tool is by now."""
-    promoted(manager, TERMS)
-    least = Between(parameter="euro", minimum=1)
-    promoted(manager, TERMS, least)
-    lived = [*traffic(1, 30, 70), *traffic(2, 4, 86), *traffic(3, 80, 20)]
-    outcome = asyncio.run(evolve(manager, [WorthProposer(manager)], episodes=lived))
-    [one] = outcome.considered
-    manager.approve(one.record.proposal_id, person=ADA)
-    manager.advance_until(one.record.proposal_id)
-    assert manager.library["loan"].definition.specification.rules == (least,)
-
-
-def test_only_new_failures_are_a_reason_to_look(manager):
-    """A round that brings no new wrong call reads no traffic; the next one reads all of it."""
-    promoted(manager, TERMS)
-    lived = (*traffic(1, 30, 70), *traffic(2, 90, 10))
-    asked = []
-
-    def all_of_it(tool):
-        asked.append(tool)
-        return lived
-
-    def found(seen, fresh):
-        told = Observations(library=manager.library, episodes=seen, fresh=frozenset(fresh))
-        return asyncio.run(WorthProposer(manager, traffic=all_of_it).propose(told))
-
-    assert found(lived, [lived[-1].episode_id]) == []
-    assert asked == []
-    assert len(found(lived[150:], [lived[150].episode_id])) == 1
-    assert asked == ["loan"]
-
-
 def test_a_change_that_lost_all_it_won_is_found_by_its_own_earlier_traffic():
     """Against the control alone nothing could be told."""
     control, good = [True] * 40 + [False] * 60, [False] * 100
     as_before = ([True] * 9 + [False] * 11) * 12
     assert has_stopped_helping(control, [*good, *as_before], GateConfig())
     assert not has_stopped_helping(control, as_before, GateConfig())
-
-
-def test_what_lost_half_of_its_gain_still_helps(manager):
-    """A decline alone is no reason: without the change it would be worse."""
-    lived = [*traffic(1, 40, 60), *traffic(2, 0, 200), *traffic(2, 40, 160, start=200)]
-    promoted(manager, TERMS)
-    assert removals(manager, lived) == []
 
 
 def test_a_decline_after_long_help_is_found(manager):

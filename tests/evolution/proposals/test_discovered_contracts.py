@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit import Library, ModelRetry, ToolDefinition, open_store, resolve_model, tool
+from agentkit import Library, ModelRetry, ToolDefinition, open_store, tool
 from agentkit.composites import RuleChecker
 from agentkit.evaluation import (
     Benchmark,
@@ -25,7 +25,6 @@ from agentkit.evaluation import (
     with_tools,
 )
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.evolution import EvidenceProposer, Observations, ToolManager, evolve
 from agentkit.evolution.checker import change_of
 from agentkit.evolution.proposers.discovery import names_in_error, type_name
@@ -34,7 +33,6 @@ from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.library.events import Author
 from agentkit.messages import ToolCall, ToolMessage
-from agentkit.models.base import ModelSettings
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Example, Origin
 from agentkit.tools.rules import OneOf, Takes
@@ -258,15 +256,6 @@ def test_an_error_that_was_returned_as_data_shows_no_type(result, recorded):
     assert found["n"].types == ("number",)
 
 
-def test_one_refusal_and_one_accepted_call_teach_a_parameter(recorded):
-    """A name that was asked for and then taken in another conversation is known with its type."""
-    asked = ({}, "!missing required argument: 'n'")
-    [(name, rule)] = discovered(undocumented(), recorded(asked, ({"n": "a"}, 1))).items()
-    assert (name, rule.types, rule.required) == ("n", ("string",), True)
-    found = discovered(undocumented(), recorded(asked, asked, ({"n": [1]}, 1)))
-    assert found["n"].types == ("number[]",)
-
-
 def test_optional_names_are_learned_from_a_tool_that_refuses_strangers(recorded):
     """Where a tool refuses names, those that it took exist; one that takes anything shows nothing."""
     taken = [({"city": "Oslo", "unit": "C"}, 1), ({"city": "Rome", "unit": "F"}, 1)]
@@ -277,15 +266,6 @@ def test_optional_names_are_learned_from_a_tool_that_refuses_strangers(recorded)
         ("city", ("string",), False),
         ("unit", ("string",), False),
     }
-
-
-def test_a_schema_that_misses_its_own_names_shows_no_tool_that_refuses_strangers(recorded):
-    """A tool that drops what it does not know gets no parameter of that, whatever its schema asks for."""
-    schema = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
-    lacking = ({}, "!city is required")
-    dropped = [({"city": "Oslo", "enum": "C"}, 1), ({"city": "Rome", "enum": "F"}, 1)]
-    found = discovered(undocumented(schema=schema), recorded(lacking, lacking, *dropped))
-    assert "enum" not in found
 
 
 def test_lists_and_bounds_of_a_discovered_parameter_come_with_it(recorded):
@@ -650,64 +630,9 @@ def test_valid_calls_rise_on_tasks_that_nobody_learned_from():
     assert "0.0% right before, 100.0% after" in outcome.why
 
 
-RECORDED = {
-    "mortgage": ({"loan_amount": 9000, "interest_rate": 0.05, "loan_period": 30}, 48.3),
-    "holiday": ({"country": "Norway", "year": 2020}, ["17 May"]),
-    "city_weather": ({"city": "Oslo"}, 3.5),
-    "distance": ({"start": [59.9, 10.7], "end": [48.9, 2.4]}, 1342.0),
-}
-ASKED = {
-    "mortgage": "What are the payments for a loan of 250000 at a rate of 0.04 over 20 years?",
-    "holiday": "Which holidays does France have in 2024?",
-    "city_weather": "How warm is it in Madrid?",
-    "distance": "How far is it from [40.7, -74.0] to [51.5, -0.1]?",
-}
-
-
 def types(arguments):
     """The types of arguments by name; whole numbers are numbers."""
     return {name: type_name(one).replace("integer", "number") for name, one in arguments.items()}
-
-
-@pytest.mark.long
-@pytest.mark.weights
-def test_valid_calls_of_the_local_model_rise_on_a_server_without_documentation(make_episode):
-    """SmolLM2 gives what a recorded server takes once a round learned it, on other questions."""
-    rows = []
-    for name, (arguments, result) in RECORDED.items():
-        listed = ", ".join(map(repr, arguments))
-        error = f"{name}() missing {len(arguments)} required positional arguments: {listed}"
-        rows += [(name, {}, error, None)] * 2 + [(name, arguments, None, result)] * 2
-    learned = evolved(RECORDED, attempts(make_episode, rows), "validated").library
-    tasks = [
-        Task(
-            task_id=name,
-            category="server",
-            request=request,
-            offered=(name,),
-            expects=(ExactCalls(calls=(GoldCall(name=name, arguments=RECORDED[name][0]),)),),
-        )
-        for name, request in ASKED.items()
-    ]
-    model, store = resolve_model("local:smollm2-135m"), open_store("memory:")
-    settings = EvaluationSettings(
-        tool_choice="required", settings=ModelSettings(temperature=0.0, max_tokens=120)
-    )
-    valid = {}
-    for run, library in (("bare", Library(map(undocumented, RECORDED))), ("learned", learned)):
-        benchmark = Benchmark(
-            name="server",
-            tasks=tuple(tasks),
-            definitions=tuple(tool.definition for tool in library),
-        )
-        asked = evaluate(
-            benchmark, model=model, store=store, run=run, library=library, settings=settings
-        )
-        asyncio.run(asked)
-        calls = [call for one in episodes_of_run(store, run) for call in one.calls]
-        valid[run] = sum(types(one.arguments) == types(RECORDED[one.name][0]) for one in calls)
-    model.close()
-    assert valid == {"bare": 0, "learned": 4}
 
 
 def load(root, name):

@@ -287,6 +287,38 @@ async def test_a_routed_tool_takes_no_name_from_a_tool_of_the_application(fake, 
     assert route.library["one"]() == "own"
 
 
+@pytest.mark.parametrize("new_tools", ["hold", "screen"])
+def test_ever_new_listings_fill_no_memory(entry, new_tools):
+    """What is remembered is of the last listing; of ever new names nothing is offered in the end."""
+    limits, memory = McpLimits(max_tools=2), Memory()
+    policy = ImportPolicy(server="fake", new_tools=new_tools, limits=limits)
+    for at in range(30):
+        records = tuple(entry(f"{name}{at}", f"Text {at}.") for name in ("one", "two"))
+        listing = import_listing(RawListing(records=records), policy, memory)
+        memory.known.update(listing.fingerprints)
+    assert (len(memory.read), len(memory.passed), len(memory.known) <= 20) == (2, 2, True)
+    assert {one.code for one in listing.held} == {"unapproved"}
+
+
+async def test_a_server_that_announces_without_end_is_listed_seldom(fake, entry, monkeypatch):
+    """Between two listings lies nine times the processor time that the checks of one take."""
+    fakes = fake(entry("announce"))
+    taken = McpServer._listed
+
+    def slow(self, raw):
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
+            pass
+        taken(self, raw)
+
+    monkeypatch.setattr(McpServer, "_listed", slow)
+    async with McpServer.in_process(fakes.server, new_tools="screen") as server:
+        for _ in range(4):
+            await asyncio.sleep(0.5)
+            await server.library["announce"]()
+    assert fakes.listings <= 3
+
+
 async def test_a_changed_tool_is_held_until_it_is_approved(fake, entry):
     """A tool that is no longer what was accepted is not offered, whatever its new text is."""
     fakes = fake(entry("pay", "Pay a bill."), entry("list", "List bills."))

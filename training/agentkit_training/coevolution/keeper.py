@@ -94,7 +94,7 @@ async def library_round(
     )
     return LibraryRound(
         proposals=tuple(_outcome(one, manager) for one in done.considered),
-        silent=tuple(f"{one.proposer}: {one.error}" for one in done.silent),
+        silent=tuple(f"{name}: {error}" for name, error in done.silent.items()),
     )
 
 
