@@ -71,10 +71,7 @@ def test_the_projects_own_retriever_ranks(store):
 
     access = Access(user_header="x-user")
     app = create_studio(
-        lambda policy: manager_of(store, lifecycle=policy),
-        store,
-        access=access,
-        retriever=Own(),
+        lambda policy: manager_of(store, lifecycle=policy), store, access=access, retriever=Own()
     )
     page = TestClient(app).get("/tools", params={"q": "x"}, headers={"x-user": "ann"}).text
     assert "the project says so" in page
@@ -262,21 +259,6 @@ def test_a_finding_that_takes_words_opens_the_form(
     manager.refresh()
     [record] = manager.ledger.proposals.values()
     assert record.candidate.description.parameters == {"address.city": "Where it goes.\n\nA town."}
-
-
-def test_a_placeholder_of_a_parameter_is_left_out_by_a_click(studio, csrf, manager):
-    """It was never written, so nothing is lost."""
-    schema = {"properties": {"city": {"type": "string", "description": "TODO"}}}
-    manager.register([ToolDefinition.from_schema("ship_order", "Sends what was bought.", schema)])
-    client = studio("rita")
-    page = client.get("/findings", params={"kind": "placeholder"}).text
-    assert "Propose to mend it" in page
-    form = {"csrf": csrf(client), "code": "placeholder"}
-    assert "<del>" in client.post("/tools/ship_order/mend", data=form).text
-    manager.refresh()
-    [record] = manager.ledger.proposals.values()
-    assert record.candidate.description.parameters == {}
-    assert record.candidate.description.summary == "Sends what was bought."
 
 
 def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
