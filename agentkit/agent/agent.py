@@ -43,7 +43,6 @@ from agentkit.agent.types import (
     Instructions,
     Limits,
     Observer,
-    Observers,
     RefineSettings,
     Request,
     ResumeOptions,
@@ -233,7 +232,7 @@ class Agent(Generic[DepsT, OutputT]):
             price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
             guardrails=tuple(guardrails),
             history_processors=tuple(history_processors),
-            observers=Observers(observers),
+            observers=tuple(observers),
             tracing=tracing,
         )
 
@@ -277,11 +276,6 @@ class Agent(Generic[DepsT, OutputT]):
         """The JSON Schema that final answers match; None when they are text."""
         wanted = self._runner.output_format
         return None if wanted is None else wanted.schema
-
-    @property
-    def observer_errors(self) -> int:
-        """How often an observer raised; each error was logged."""
-        return self._runner.observers.errors
 
     @property
     def tracing(self) -> Tracing | None:

@@ -402,9 +402,7 @@ def test_search_finds_tools_for_programs():
         ]
     )
     library = Library(map(entry, range(40)))
-    result = Agent(
-        model, library=library, code_mode=True, selection=SelectionPolicy(show_cards=False)
-    ).run_sync("Count")
+    result = Agent(model, library=library, code_mode=True).run_sync("Count")
     assert [tool.name for tool in model.requests[0].tools] == ["search_tools", "run_program"]
     assert "tool_39(customer: string, limit: integer = ...)" in result.episode.results[0].text
     assert result.episode.turns[1].results[0].value == "Ada"
@@ -440,15 +438,6 @@ def test_a_program_shows_the_media_that_it_returns():
 def test_usual_ways_of_writing_a_program(tools, log, text):
     """Models fence, indent, print and await; the meaning is the same."""
     assert texts(agent(tools, program(text)).run_sync("go")) == ["booked 1"]
-
-
-def test_a_fenced_block_is_a_program(tools, log):
-    """A model without tools writes its program as text; code for people stays an answer."""
-    text = "I book it.\n```python\nreturn book(id=1)\n```"
-    result = agent(tools, text).run_sync("go")
-    assert (log, result.output) == ([("book", 1)], "done")
-    for said in ("```python\nreturn 1\n```", "```python\nbook(id=\n```", f"{text}\nLike so."):
-        assert agent(tools, said).run_sync("go").output == said
 
 
 def test_what_calls_spend_counts_in_the_middle(tools):
