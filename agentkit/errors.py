@@ -3,6 +3,7 @@
 * AgentKitError
     * UsageError                 the API was used in a way that cannot work
         * OtherAgentError        a run waits for another agent, or for tools as they were
+        * AnsweredBeforeError    the waiting calls of a run have their answers
     * PortTakenError             another process listens at the port
     * ReadingLimitError          what was read would grow beyond its bounds (a ValueError)
     * MissingExtraError          an optional dependency is absent (an ImportError)
@@ -72,6 +73,10 @@ class UsageError(AgentKitError):
 
 class OtherAgentError(UsageError):
     """A run waits for another agent, or for tools that have changed; nothing was decided."""
+
+
+class AnsweredBeforeError(UsageError):
+    """The waiting calls of a run were answered before, perhaps elsewhere; nothing runs twice."""
 
 
 class PortTakenError(AgentKitError):

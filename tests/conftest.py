@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -62,7 +62,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _one_authority(tmp_path_factory):
     """HTTP clients trust one certificate: reading all costs each 50 ms, and no test leaves home."""
     import certifi
 
@@ -76,7 +76,7 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_cache(tmp_path_factory):
     """Keys and marks lie in a cache of the tests' own; weights and data sets are the user's."""
     from agentkit.fetch import cache_directory
 
@@ -90,13 +90,13 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def project_root() -> Path:
+def project_root():
     """The folder that holds pyproject.toml."""
     return _ROOT
 
 
 @pytest.fixture(scope="session")
-def parse_package() -> Callable[[Path, str], Mapping[str, ast.Module]]:
+def parse_package():
     """Parses a package folder: dotted module name to syntax tree, without importing anything."""
 
     def parse(folder: Path, package: str) -> Mapping[str, ast.Module]:
@@ -116,15 +116,13 @@ def parse_package() -> Callable[[Path, str], Mapping[str, ast.Module]]:
 
 
 @pytest.fixture(scope="session")
-def runtime_modules(
-    parse_package: Callable[[Path, str], Mapping[str, ast.Module]],
-) -> Mapping[str, ast.Module]:
+def runtime_modules(parse_package):
     """Every module of the runtime by dotted name, parsed."""
     return parse_package(_ROOT / "agentkit", "agentkit")
 
 
 @pytest.fixture
-def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
+def plug_in(tmp_path, monkeypatch):
     """Installs a distribution of one module, for this process; gives the folder for others."""
     folder, made = tmp_path / "plugins", []
     folder.mkdir()

@@ -52,7 +52,7 @@ MUCH = 60_000_000
 
 
 @pytest.fixture(scope="module")
-def bomb() -> bytes:
+def bomb():
     """The compressed bomb."""
     return gzip.compress(BOMB)
 
@@ -69,14 +69,14 @@ def little_memory(most: int = MUCH) -> Iterator[None]:
     assert peak < most, f"{peak:,} bytes"
 
 
-def test_an_artifact_does_not_grow_in_memory(bomb: bytes) -> None:
+def test_an_artifact_does_not_grow_in_memory(bomb):
     """18 kB that stand for 450 MB are refused with the numbers and the way to raise them."""
     assert len(bomb) < 20_000
     with little_memory(), pytest.raises(ArtifactError, match="AGENTKIT_READ_LIMIT=10"):
         parse_artifact(bomb)
 
 
-def test_a_tiny_artifact_takes_little() -> None:
+def test_a_tiny_artifact_takes_little():
     """What is set aside for unpacking is what there is to unpack, not what there might be."""
     data = gzip.compress(b'{"agentkit_artifact": 1}')
     assert len(data) < 100
@@ -84,7 +84,7 @@ def test_a_tiny_artifact_takes_little() -> None:
         parse_artifact(data)
 
 
-def test_commands_refuse_a_compressed_bomb(bomb: bytes, tmp_path: Path) -> None:
+def test_commands_refuse_a_compressed_bomb(bomb, tmp_path):
     """Files of tools, of tasks and of whatever import is given are bounded alike."""
     bombs = [tmp_path / "tools.json.gz", tmp_path / "tasks.jsonl.gz"]
     for path in bombs:
@@ -117,9 +117,7 @@ class Endless(io.RawIOBase):
 
 
 @pytest.mark.parametrize("command", [["tools", "import", "-"], ["run", "-"]])
-def test_a_stream_without_an_end_is_read_to_a_bound(
-    command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_without_an_end_is_read_to_a_bound(command, monkeypatch):
     """A command that reads what never ends says so in one line."""
     stream = io.BufferedReader(Endless())
     monkeypatch.setattr("click.open_file", lambda *_: stream)
@@ -143,7 +141,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.skipif(os.name != "posix", reason="pipes are POSIX")
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.mark.parametrize("reader", READERS)
-def test_what_is_no_plain_file_is_not_read(reader: str, kind: str, tmp_path: Path) -> None:
+def test_what_is_no_plain_file_is_not_read(reader, kind, tmp_path):
     """A pipe in which nobody writes, and a device without an end, are refused at once."""
     path = tmp_path / "given.json"
     os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
@@ -191,7 +189,7 @@ def vectors(header: object = None, *, scale: float = 1.0, **metadata: str) -> by
         {"header": {"__metadata__": {"format": "agentkit.vectors/1"}, "pieces": 1}},
     ],
 )
-def test_damaged_word_vectors_are_refused(content: dict[str, Any], tmp_path: Path) -> None:
+def test_damaged_word_vectors_are_refused(content, tmp_path):
     """Numbers that overflow, and a header that is odd or deep, are one clear error."""
     path = tmp_path / "it.vectors"
     path.write_bytes(vectors())
@@ -201,7 +199,7 @@ def test_damaged_word_vectors_are_refused(content: dict[str, Any], tmp_path: Pat
         TrainedVectors.read(path)
 
 
-def test_a_deep_event_is_damage_of_its_store(tmp_path: Path) -> None:
+def test_a_deep_event_is_damage_of_its_store(tmp_path):
     """Whoever may write the database breaks no reader by a hundred thousand brackets."""
     store = open_store(f"sqlite:///{tmp_path / 'it.db'}")
     with sqlite3.connect(tmp_path / "it.db") as database:
@@ -211,7 +209,7 @@ def test_a_deep_event_is_damage_of_its_store(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_line_of_episodes_is_bounded(tmp_path: Path) -> None:
+def test_a_line_of_episodes_is_bounded(tmp_path):
     """Compressed episodes are read a line at a time, and a line has a bound of its own."""
     path = tmp_path / "episodes.jsonl.gz"
     good = encode_episode(Episode(episode_id="e1", request="Hi")).encode()
@@ -223,7 +221,7 @@ def test_a_line_of_episodes_is_bounded(tmp_path: Path) -> None:
     assert "a line of more than" in broken[0].reason
 
 
-def test_rows_of_parquet_are_bounded(tmp_path: Path) -> None:
+def test_rows_of_parquet_are_bounded(tmp_path):
     """A text that a dictionary repeats a hundred thousand times ends with an error."""
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -253,7 +251,7 @@ def _yaml_bomb() -> str:
     ],
     ids=["aliases", "many YAML values", "deep YAML", "many JSON values", "deep JSON"],
 )
-def test_api_descriptions_are_bounded(text: str) -> None:
+def test_api_descriptions_are_bounded(text):
     """Anchors that multiply, millions of values and thousands of levels are refused early."""
     with little_memory(), pytest.raises(AgentKitError, match=r"values|nest|another part"):
         openapi.read_document(text)
@@ -265,7 +263,7 @@ def test_api_descriptions_are_bounded(text: str) -> None:
     ["[" + "[]," * 2_000_000 + "[]]", "[" * 100_000, '[{"a":' * 300 + "1" + "}]" * 300],
     ids=["many values", "only openings", "deep"],
 )
-def test_json_is_bounded_before_it_is_built(read: Callable[[str], object], text: str) -> None:
+def test_json_is_bounded_before_it_is_built(read, text):
     """Too many values and too many levels are errors; a catalogue tells them as its problems."""
     with little_memory():
         try:
@@ -276,15 +274,13 @@ def test_json_is_bounded_before_it_is_built(read: Callable[[str], object], text:
     assert "AGENTKIT_READ_LIMIT" in found.rejected[0].reason or "nested" in found.rejected[0].reason
 
 
-def test_texts_do_not_count_as_values() -> None:
+def test_texts_do_not_count_as_values():
     """A document may hold as many commas and brackets as it likes inside its texts."""
     text = json.dumps({"text": '[{,"' * 1_000_000})
     assert read_json(text)["text"].startswith("[{,")
 
 
-def test_a_project_file_may_not_break_the_parser(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_project_file_may_not_break_the_parser(tmp_path, monkeypatch):
     """Nesting that tomllib cannot follow is told as a mistake in the file."""
     (tmp_path / "agentkit.toml").write_text("tools = " + "[" * 5_000 + "]" * 5_000)
     monkeypatch.chdir(tmp_path)
@@ -293,7 +289,7 @@ def test_a_project_file_may_not_break_the_parser(
     assert "agentkit.toml" in result.stderr
 
 
-def test_the_environment_raises_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_raises_the_bounds(monkeypatch):
     """A large file that its owner made can still be read."""
     data = gzip.compress(b" " * 20_000_000)
     with pytest.raises(ReadingLimitError):
@@ -396,7 +392,7 @@ def pumps(tree: Any, before: str = "") -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.long
-def test_no_pattern_is_worse_than_quadratic() -> None:
+def test_no_pattern_is_worse_than_quadratic():
     """Pumped with what it repeats, with and without what leads there, each pattern ends in time.
 
     A text that a model or a server writes is bounded to some thousand characters before patterns

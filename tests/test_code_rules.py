@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -158,7 +157,7 @@ RULES: dict[str, tuple[Checker, str]] = {
 CHECKERS = {check for check, _ in RULES.values()}
 
 
-def test_the_runtime_keeps_the_rules(runtime_modules: Mapping[str, ast.Module]) -> None:
+def test_the_runtime_keeps_the_rules(runtime_modules):
     """No module of the runtime breaks a rule; commands load what they need when they run."""
     for module, tree in runtime_modules.items():
         for check in CHECKERS:
@@ -166,9 +165,7 @@ def test_the_runtime_keeps_the_rules(runtime_modules: Mapping[str, ast.Module]) 
             assert may or list(check(module, tree)) == []
 
 
-def test_plugins_keep_the_rules(
-    project_root: Path, parse_package: Callable[[Path, str], Mapping[str, ast.Module]]
-) -> None:
+def test_plugins_keep_the_rules(project_root, parse_package):
     """What holds for the runtime holds for plugins and training; they may import it late."""
     plugins = sorted(project_root.glob("plugins/*/agentkit_*"))
     for folder in (*plugins, project_root / "training" / "agentkit_training"):
@@ -178,13 +175,13 @@ def test_plugins_keep_the_rules(
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_each_rule_can_fail(rule: str) -> None:
+def test_each_rule_can_fail(rule):
     """The checker reports a sample that breaks the rule."""
     check, bad = RULES[rule]
     assert list(check("agentkit.sample", ast.parse(f'"""A sample."""\n{bad}')))
 
 
-def test_good_code_breaks_no_rule() -> None:
+def test_good_code_breaks_no_rule():
     """A short documented function that hands its exception on is not reported."""
     good = ast.parse('''"""A sample."""
 import re

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -52,19 +51,19 @@ def loaded_by(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize("code", ENTRY_POINTS)
-def test_import_loads_nothing_heavy(code: str) -> None:
+def test_import_loads_nothing_heavy(code):
     """A heavy package is loaded by the function that uses it, not by an import of ours."""
     assert loaded_by(code) & (HEAVY | HEAVY_STANDARD) == set()
 
 
-def test_every_module_imports_without_heavy_packages(runtime_modules: Mapping[str, object]) -> None:
+def test_every_module_imports_without_heavy_packages(runtime_modules):
     """The rule holds for each module of the runtime, not just for the public names."""
     heavy = ("agentkit.__main__", "agentkit.cli", "agentkit.testing", *READERS)
     light = sorted(name for name in runtime_modules if not name.startswith(heavy))
     assert loaded_by("\n".join(f"import {name}" for name in light)) & HEAVY == set()
 
 
-def test_the_check_can_fail() -> None:
+def test_the_check_can_fail():
     """A heavy import is seen when there is one."""
     assert "pydantic" in loaded_by("import pydantic")
 

@@ -100,23 +100,23 @@ def sample(**sources: str) -> dict[str, ast.Module]:
     return modules
 
 
-def test_every_module_belongs_to_a_layer(runtime_modules: Mapping[str, ast.Module]) -> None:
+def test_every_module_belongs_to_a_layer(runtime_modules):
     """A new top-level module or folder has to take its place in the order."""
     strangers = {layer(name) for name in runtime_modules} - {*ORDER, *LEAVES, ""}
     assert not strangers
 
 
-def test_imports_run_one_way(runtime_modules: Mapping[str, ast.Module]) -> None:
+def test_imports_run_one_way(runtime_modules):
     """No layer imports a later one, not even inside a function or for typing alone."""
     assert upward_imports(runtime_modules) == []
 
 
-def test_no_import_cycle(runtime_modules: Mapping[str, ast.Module]) -> None:
+def test_no_import_cycle(runtime_modules):
     """No two modules import each other, directly or in a circle."""
     assert cycles(runtime_modules) == []
 
 
-def test_runtime_knows_no_plugin_and_no_training(runtime_modules: Mapping[str, ast.Module]) -> None:
+def test_runtime_knows_no_plugin_and_no_training(runtime_modules):
     """Plugins and training import the runtime, never the reverse."""
     for module, tree in runtime_modules.items():
         for line, name in imported_names(module, tree, is_package=False):
@@ -134,12 +134,12 @@ def test_runtime_knows_no_plugin_and_no_training(runtime_modules: Mapping[str, a
         "from agentkit import Agent",
     ],
 )
-def test_the_layer_check_can_fail(source: str) -> None:
+def test_the_layer_check_can_fail(source):
     """An upward import is found however it is written."""
     assert upward_imports(sample(messages=source, agent="", agent__loop=""))
 
 
-def test_the_cycle_check_can_fail() -> None:
+def test_the_cycle_check_can_fail():
     """A circle of three modules is found when one of its imports hides in a function."""
     circle = sample(
         tools__a="from agentkit.tools import b",

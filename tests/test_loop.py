@@ -11,24 +11,16 @@ import json
 import os
 import sys
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
-from importlib import import_module
 
 import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from openai import AsyncOpenAI
 
-from agentkit import Agent, ModelRetry, open_store, tool
-from agentkit.agent import StorePolicy
+from agentkit import open_store
 from agentkit.cli.loading import load_tools
 from agentkit.cli.main import main
-from agentkit.evaluation import episodes_of_run, evaluate, load_tasks, summarise
-from agentkit.evaluation.held_out import HeldOut
-from agentkit.evolution import ToolManager, evolve
-from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.interop import Toolset
-from agentkit.interop.export import artifact_of
 
 CLERK = '''
 from difflib import get_close_matches
@@ -174,60 +166,6 @@ async def test_what_was_promoted_is_what_everybody_sees(folder, environment):
         assert await answer_of(client, 3) == (3, OLD)
         assert await toolset_outcomes() is None
         assert await run("run", REQUEST, "--pin", "2") == f"{NEW}\n"
-
-
-@tool(effects=("writes",))
-def close_ticket(ticket: int, outcome: str) -> str:
-    """Close a ticket.
-
-    Args:
-        ticket: Number of the ticket.
-        outcome: How it ended.
-    """
-    if outcome not in OUTCOMES:
-        raise ModelRetry(f"outcome must be one of {', '.join(OUTCOMES)}, got {outcome}")
-    return f"Ticket {ticket} is closed: {outcome}."
-
-
-async def test_the_same_story_in_python(folder):
-    """Evaluate, evolve, evaluate, run, export and roll back, with what agentkit exports."""
-    clerk = import_module("agentkit_clerk").open_clerk("a")
-    tasks = load_tasks(folder / "tasks.jsonl", tools=[close_ticket])
-    seen, unseen = tasks.tasks[::2], tasks.tasks[1::2]
-    with closing(open_store("memory:")) as store, closing(open_store("memory:")) as answers:
-
-        async def right(name):
-            library = Agent(clerk, tools=[close_ticket], store=store).library
-            await evaluate(tasks, model=clerk, store=answers, run=name, library=library)
-            return summarise(episodes_of_run(answers, name)).total.passed
-
-        agent = Agent(clerk, tools=[close_ticket], store=store)
-        assert agent.binding.registered == ("close_ticket",)
-        assert await right("before") <= 2
-        lessons = replace(tasks, tasks=seen)
-        await evaluate(lessons, model=clerk, store=answers, run="lessons", library=agent.library)
-        manager = ToolManager(store, tools=[close_ticket])
-        held_out = HeldOut(
-            benchmark=replace(tasks, tasks=unseen), model=clerk, store=answers, name="gate"
-        )
-        outcome = await evolve(
-            manager,
-            [EvidenceProposer()],
-            episodes=episodes_of_run(answers, "lessons"),
-            compare=held_out,
-        )
-        assert len(outcome.promoted) == 1
-        agent.refresh()
-        assert (await agent.run(REQUEST)).output == NEW
-        assert await right("after") == len(tasks.tasks)
-        exported = artifact_of(store).library["close_ticket"].definition
-        assert exported.parameters_schema["properties"]["outcome"]["enum"] == OUTCOMES
-        manager.roll_back("close_ticket")
-        agent.refresh()
-        result = await agent.run(REQUEST)
-        assert (result.output, result.episode.library_version) == (OLD, 3)
-        held = Agent(clerk, tools=[close_ticket], store=store, store_policy=StorePolicy(pin=2))
-        assert (await held.run(REQUEST)).output == NEW
 
 
 GARAGE = '''

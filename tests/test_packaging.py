@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib import metadata
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +22,7 @@ TOP_LEVEL = {
 
 
 @pytest.fixture(scope="module")
-def project(project_root: Path) -> dict[str, Any]:
+def project(project_root):
     """The parsed pyproject.toml."""
     return tomllib.loads((project_root / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -36,24 +34,24 @@ def unexplained(lines: list[str]) -> list[str]:
     ]
 
 
-def test_all_extras_exist(project: dict[str, Any]) -> None:
+def test_all_extras_exist(project):
     """``pip install agentkit-evolve[litellm]`` and its siblings resolve to something."""
     assert set(project["project"]["optional-dependencies"]) == EXTRAS
 
 
-def test_version_has_one_source(project: dict[str, Any]) -> None:
+def test_version_has_one_source(project):
     """The distribution, the package and its ``__version__`` agree."""
     assert "version" not in project["project"]
     assert metadata.version("agentkit-evolve") == agentkit.__version__
 
 
-def test_command_is_installed() -> None:
+def test_command_is_installed():
     """The distribution brings the ``agentkit`` command."""
     (command,) = metadata.entry_points(group="console_scripts", name="agentkit")
     assert callable(command.load())
 
 
-def test_package_is_typed(project_root: Path) -> None:
+def test_package_is_typed(project_root):
     """Type checkers read our annotations: every distribution ships ``py.typed``."""
     assert (project_root / "agentkit" / "py.typed").exists()
     plugins = project_root.glob("plugins/*/agentkit_*/__init__.py")
@@ -61,7 +59,7 @@ def test_package_is_typed(project_root: Path) -> None:
         assert package.with_name("py.typed").exists(), package
 
 
-def test_changelog_has_a_place_for_the_next_change(project_root: Path) -> None:
+def test_changelog_has_a_place_for_the_next_change(project_root):
     """The changelog opens with Unreleased and uses the known headings only."""
     text = (project_root / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE)[0] == "Unreleased"
@@ -69,7 +67,7 @@ def test_changelog_has_a_place_for_the_next_change(project_root: Path) -> None:
     assert headings <= {"Removed", "Deprecated", "Added", "Changed", "Fixed", "Security"}
 
 
-def test_every_lint_exception_has_a_reason(project_root: Path) -> None:
+def test_every_lint_exception_has_a_reason(project_root):
     """Each globally ignored lint rule says why on its line."""
     text = (project_root / "pyproject.toml").read_text(encoding="utf-8")
     ignored = text.split("[tool.ruff.lint]")[1].split("[tool.ruff.lint.per-file-ignores]")[0]
@@ -77,7 +75,7 @@ def test_every_lint_exception_has_a_reason(project_root: Path) -> None:
     assert unexplained(['    "S101",'])  # the check can fail
 
 
-def test_top_level_holds_the_agreed_files_only(project_root: Path) -> None:
+def test_top_level_holds_the_agreed_files_only(project_root):
     """A newcomer finds the same few folders and files, and nothing else, under version control."""
     ignored = {
         line.strip("/*\n")

@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from click.testing import CliRunner
 from agentkit import Episode, ToolDefinition, fetch, open_store
 from agentkit._waiting import wait_for
 from agentkit.cli.main import main
-from agentkit.episodes.files import export_episodes, write_episodes
+from agentkit.episodes.files import export_episodes
 from agentkit.errors import FetchError
 from agentkit.fetch import PackageFile, cache_directory, fetch_package_files
 from agentkit.library import LibraryChange
@@ -28,7 +27,7 @@ CHANGE = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping")
 
 
 @pytest.fixture(autouse=True)
-def usual_umask() -> Iterator[None]:
+def usual_umask():
     """Most systems let everybody read what a program makes."""
     before = os.umask(0o022)
     yield
@@ -40,7 +39,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_sqlite_file_and_its_companions(tmp_path: Path) -> None:
+def test_a_sqlite_file_and_its_companions(tmp_path):
     """The file, its log and its index of the log are the owner's."""
     store = open_store(f"sqlite:///{tmp_path / 'a.db'}")
     store.append(EPISODE)
@@ -50,7 +49,7 @@ def test_a_sqlite_file_and_its_companions(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_mode_that_somebody_chose_stays(tmp_path: Path) -> None:
+def test_a_mode_that_somebody_chose_stays(tmp_path):
     """A file that a group shares goes on being shared, its companions as well."""
     path = tmp_path / "a.db"
     open_store(f"sqlite:///{path}").close()
@@ -61,27 +60,26 @@ def test_a_mode_that_somebody_chose_stays(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_stricter_umask_is_respected(tmp_path: Path) -> None:
+def test_a_stricter_umask_is_respected(tmp_path):
     """Nothing is granted that the user's umask takes away."""
     os.umask(0o277)
-    write_episodes(tmp_path / "e.jsonl", [EPISODE])
+    export_episodes(tmp_path / "e.jsonl", [EPISODE])
     assert mode(tmp_path / "e.jsonl") == 0o400
 
 
-def test_files_of_episodes(tmp_path: Path) -> None:
+def test_files_of_episodes(tmp_path):
     """JSON lines and compressed ones are the owner's."""
-    write_episodes(tmp_path / "appended.jsonl", [EPISODE])
     for name in ("e.jsonl", "e.jsonl.gz"):
         export_episodes(tmp_path / name, [EPISODE])
     files = [path for path in tmp_path.iterdir() if path.is_file()]
-    assert len(files) == 3
+    assert len(files) == 2
     assert {mode(path) for path in files} == {0o600}
     (tmp_path / "e.jsonl").chmod(0o640)
     export_episodes(tmp_path / "e.jsonl", [EPISODE])
     assert mode(tmp_path / "e.jsonl") == 0o640
 
 
-def test_a_directory_store_shares_definitions_alone(tmp_path: Path) -> None:
+def test_a_directory_store_shares_definitions_alone(tmp_path):
     """Files for git have the usual modes; local/, where episodes lie, is the owner's."""
     store = open_store(f"dir:{tmp_path / 'library'}")
     store.commit(CHANGE, expected_version=0)
@@ -94,7 +92,7 @@ def test_a_directory_store_shares_definitions_alone(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_directory_that_a_group_writes_to_stays_shared_with_it(tmp_path: Path) -> None:
+def test_a_directory_that_a_group_writes_to_stays_shared_with_it(tmp_path):
     """Writers of one group need the lock in local/; others get nothing."""
     folder = tmp_path / "library"
     folder.mkdir()
@@ -106,7 +104,7 @@ def test_a_directory_that_a_group_writes_to_stays_shared_with_it(tmp_path: Path)
     store.close()
 
 
-def test_the_folder_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_project(tmp_path, monkeypatch):
     """The folder .agentkit is the owner's, and so is the store in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tools.json").write_text('[{"name": "ping", "description": "Ping a host."}]')
@@ -119,9 +117,7 @@ def test_the_folder_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", ["", "library.db", "library.db-wal", "library.db.evolving"])
-def test_a_link_in_the_folder_of_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_link_in_the_folder_of_a_project(tmp_path, monkeypatch, name):
     """A link at or in .agentkit, as a checkout may hold, is refused and nothing is made behind it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "victim").mkdir()

@@ -30,7 +30,7 @@ def is_sentence(text: str | None) -> bool:
     return starts_well and len(words) > 2 and first.endswith((".", "?", "!"))
 
 
-def test_every_test_has_a_sentence(project_root: Path) -> None:
+def test_every_test_has_a_sentence(project_root):
     """A reader learns what holds by reading the docstrings of the tests alone."""
     plugins = project_root.glob("*/*/tests")
     folders = [project_root / "tests", project_root / "training" / "tests", *plugins]
@@ -44,7 +44,7 @@ def test_every_test_has_a_sentence(project_root: Path) -> None:
     assert untold == []
 
 
-def test_the_check_can_fail() -> None:
+def test_the_check_can_fail():
     """A test without a docstring, with a label or with a loose phrase is reported."""
     sample = """
 def test_nothing(): ...

@@ -43,7 +43,6 @@ from agentkit.agent.types import (
     Instructions,
     Limits,
     Observer,
-    Observers,
     RefineSettings,
     Request,
     ResumeOptions,
@@ -233,7 +232,7 @@ class Agent(Generic[DepsT, OutputT]):
             price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
             guardrails=tuple(guardrails),
             history_processors=tuple(history_processors),
-            observers=Observers(observers),
+            observers=tuple(observers),
             tracing=tracing,
         )
 
@@ -277,11 +276,6 @@ class Agent(Generic[DepsT, OutputT]):
         """The JSON Schema that final answers match; None when they are text."""
         wanted = self._runner.output_format
         return None if wanted is None else wanted.schema
-
-    @property
-    def observer_errors(self) -> int:
-        """How often an observer raised; each error was logged."""
-        return self._runner.observers.errors
 
     @property
     def tracing(self) -> Tracing | None:
@@ -442,10 +436,12 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             OtherAgentError: The run is of an agent that is neither this one nor one that it asks
                 or hands over to, or an approved tool is not as it was; nothing was decided.
+            AnsweredBeforeError: The run was answered before; nothing runs twice.
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
-                decision is neither a bool nor an ``Approval``; the episode of an approval is not
-                as the store, or without one this agent, knows it, or it was answered before;
+                decision is neither a bool nor an ``Approval``; a value is for a call that waits for
+                a decision; the episode is not as the store, or without one this agent, knows it;
                 ``deps`` is of another type than ``deps_type``.
+            StoreError: The store did not take the answer; nothing ran, so it may be given again.
             RunError: As for ``run``.
         """
         agent = self.resumed_by(waiting)
@@ -486,7 +482,6 @@ class Agent(Generic[DepsT, OutputT]):
         values: Mapping[str, object] | None = None,
         history: Sequence[Message] = (),
         settings: ModelSettings | None = None,
-        episode_id: str | None = None,
     ) -> tuple[RunStart, DeferredResults]:
         await self._queue.check()
         check_deps(deps, self._deps_type)
@@ -497,14 +492,12 @@ class Agent(Generic[DepsT, OutputT]):
             library=self._libraries.for_run(),
             deps=deps,
             settings=settings,
-            episode_id=episode_id
-            or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
+            episode_id=continuation_id(episode.episode_id),
         )
         start = await self._preparation.of_answers(
             start,
             waiting,
             history,
-            decides=bool(approvals),
             approves=any(as_approval(one).approved for one in answers.approvals.values()),
         )
         return replace(start, within=spent_before(episode, self.limits)), answers

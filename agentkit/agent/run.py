@@ -32,7 +32,7 @@ from agentkit.agent.types import (
     HandedOver,
     Instructions,
     NoSpan,
-    Observers,
+    Observer,
     RefineSettings,
     RunEvent,
     RunFinished,
@@ -44,6 +44,7 @@ from agentkit.agent.types import (
     asks_person,
     deferred_calls,
     ignore,
+    tell,
     waiting_calls,
 )
 from agentkit.episodes import (
@@ -137,7 +138,7 @@ class AgentRunner:
     price: Price | None
     guardrails: tuple[Guardrail[Any], ...]
     history_processors: tuple[HistoryProcessor[Any], ...]
-    observers: Observers
+    observers: tuple[Observer, ...]
     tracing: Tracing | None
 
     async def run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
@@ -271,7 +272,7 @@ class Run:
                 refinement=self._agent.refinement,
                 ends_loop=self._start.ends_loop,
             )
-            self._agent.observers.tell(finished)
+            tell(self._agent.observers, finished)
         return result
 
     def _ended(self) -> None:
@@ -514,10 +515,9 @@ class Run:
         return replace(response, message=replace(response.message, text=text))
 
     def _normal(self, response: ModelResponse) -> ModelResponse:
-        message = response.message
-        if self._agent.code_mode:
-            message = agent_door.with_fenced_program(message, self._executor.tools.at_hand())
-        normal = normalize_response(message, self._turns, has_programs=self._agent.code_mode)
+        normal = normalize_response(
+            response.message, self._turns, has_programs=self._agent.code_mode
+        )
         return replace(response, message=normal)
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
@@ -645,9 +645,11 @@ class Run:
         )
 
     def _tool_choice(self) -> ToolChoice:
-        """A forced call is forced once; after that, and without calls left, it must answer."""
+        """A forced call is forced once; a model that read that no call is left must answer."""
+        last = self._turns[-1].results if self._turns else ()
+        is_told = any(one.failure and one.failure.kind == "limit_exceeded" for one in last)
         has_none_left = any(one.calls_left == 0 for one in self._facts.lineage)
-        if has_none_left or not self._selection.tools.is_usable:
+        if (is_told and has_none_left) or not self._selection.tools.is_usable:
             return "none"
         choice = self._agent.execution.policy.choice
         return "auto" if choice == "required" and self._turns else choice
@@ -710,8 +712,8 @@ class DeferredResults:
         values: Results by call id.
 
     Raises:
-        UsageError: Nothing waits, a waiting call got no answer, an id is unknown, or a decision is
-            none.
+        UsageError: Nothing waits, a waiting call got no answer, an id is unknown, a decision is
+            none, or a value is for a call that waits for a decision.
     """
 
     episode: Episode
@@ -723,6 +725,13 @@ class DeferredResults:
         # Whoever gives values need not be the person who decides: those calls wait on.
         waits_on = bool(self.values) and not self.approvals
         _check_answers(self.episode, self.approvals.keys() | self.values.keys(), waits_on=waits_on)
+        for call, result in waiting_calls(self.episode):
+            if call.call_id in self.values and asks_person(result):
+                raise UsageError(
+                    f"the call {call.call_id} ({call.name}) waits for a person's decision, and a "
+                    f"value is none; give approvals={{{call.call_id!r}: True}} to run it, or "
+                    "Approval(approved=False, reason=...) to refuse it in words for the model"
+                )
         for decision in self.approvals.values():
             as_approval(decision)
 

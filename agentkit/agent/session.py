@@ -39,7 +39,7 @@ from agentkit.episodes.labels import (
     is_extra_record,
     is_imported,
 )
-from agentkit.errors import LibraryWarning, OtherAgentError, UsageError
+from agentkit.errors import AnsweredBeforeError, LibraryWarning, OtherAgentError, UsageError
 from agentkit.library.code_binding import (
     CodeBinding,
     bound_as_held,
@@ -63,11 +63,11 @@ def new_episode_id() -> str:
 
 
 _CLAIM = "claim"
-"""Label of the record that says which process carries out a decision."""
+"""Label of the record that says which process carries out the answers to a run that waits."""
 
 _TIME_DIGITS = 12
 _MOST_PENDING = 10_000
-"""Runs that wait for a decision, or were decided, that an agent keeps in mind."""
+"""Runs that wait, or were answered, that an agent keeps in mind."""
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def continuation_id(episode_id: str) -> str:
 
 
 def _claim_id(episode_id: str) -> str:
-    """The id of the record that says which process carries out what was decided."""
+    """The id of the record that says which process carries out what was answered."""
     return continuation_id(f"{episode_id} claimed")
 
 
@@ -365,7 +365,7 @@ class LibraryProvider:
 
 
 class PendingApprovals:
-    """Which runs wait for a decision, so that an approval is for calls that were asked about, once.
+    """Which runs wait, so that decisions and values are for calls that were asked about, once.
 
     An episode that is handed back may have travelled, to a browser for instance, and a person
     approved what it shows. So it must be as the store has it, or be of a run of this agent; without
@@ -378,7 +378,8 @@ class PendingApprovals:
     def __init__(self, store: EpisodeStore | None) -> None:
         self._store = store
         self._own: OrderedDict[str, bytes] = OrderedDict()
-        self._answered: OrderedDict[str, object] = OrderedDict()
+        self._answered: OrderedDict[str, str] = OrderedDict()
+        self._given_back: OrderedDict[str, str] = OrderedDict()
 
     def remember(self, result: RunResult) -> None:
         """Keep in mind that a run waits, if it does."""
@@ -390,6 +391,7 @@ class PendingApprovals:
 
         Raises:
             UsageError: As said.
+            AnsweredBeforeError: Its answers are at hand.
         """
         episode_id = episode.episode_id
         store = self._store
@@ -402,37 +404,42 @@ class PendingApprovals:
         kept = self._kept(episode_id)
         if kept is None or is_imported(kept.metadata) or _as_asked(kept) != given:
             raise UsageError(
-                f"no run {episode_id!r} waits that is as this one, and an approval is for what was "
+                f"no run {episode_id!r} waits that is as this one, and an answer is for what was "
                 "asked. Go on with the unchanged result, or with what store.get() gives; without "
-                "a store, only the agent that asked takes approvals"
+                "a store, only the agent that asked takes answers"
             )
 
-    def take(self, episode: Episode) -> None:
-        """Note that the decision is carried out now.
+    def take(self, episode: Episode) -> str:
+        """Note that the answers are carried out now; gives the mark of the claim.
 
         Raises:
-            UsageError: It was before.
+            AnsweredBeforeError: They were before.
         """
-        mine = object()
-        if self._answered.setdefault(episode.episode_id, mine) is not mine:
+        mark = self._given_back.pop(episode.episode_id, None) or new_episode_id()
+        if self._answered.setdefault(episode.episode_id, mark) is not mark:
             raise _answered_before(episode.episode_id)
-        _put(self._answered, episode.episode_id, mine)
-        self._own.pop(episode.episode_id, None)
+        _put(self._answered, episode.episode_id, mark)
+        return mark
 
-    def claim(self, episode: Episode) -> None:
-        """Have the store say that this process carries the decision out. It is written to.
+    def give_back(self, episode: Episode, mark: str) -> None:
+        """Note that nothing ran, since the claim failed: it may be tried again by its mark."""
+        self._answered.pop(episode.episode_id, None)
+        _put(self._given_back, episode.episode_id, mark)
+
+    def claim(self, episode: Episode, mark: str) -> None:
+        """Have the store say that this process carries the answers out. It is written to.
 
         Several processes may share a store. A store keeps one record of an id, so whichever wrote
         the claim first goes on, and the others read its mark. A process that dies between claim and
         run leaves calls that nobody runs any more, rather than calls that run twice.
 
         Raises:
-            UsageError: Another process was first.
+            AnsweredBeforeError: Another process was first.
             StoreError: The store failed; nothing runs.
         """
         if self._store is None:
             return
-        mark, claim_id = new_episode_id(), _claim_id(episode.episode_id)
+        claim_id = _claim_id(episode.episode_id)
         labels = {VIEW_OF: episode.episode_id, _CLAIM: mark}
         self._store.append(
             Episode(episode_id=claim_id, request="", stop_reason="cancelled", metadata=labels)
@@ -459,8 +466,8 @@ def _as_asked(episode: Episode) -> bytes:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).digest()
 
 
-def _answered_before(episode_id: str) -> UsageError:
-    return UsageError(
+def _answered_before(episode_id: str) -> AnsweredBeforeError:
+    return AnsweredBeforeError(
         f"the waiting calls of {episode_id} were answered before, and nothing runs twice; go on "
         "with a new request"
     )
@@ -547,7 +554,7 @@ class RunPreparation:
         libraries: The library's versions.
         store: Where conversations are kept; None when callers keep them.
         router: Decides which library each run uses; None leaves it as it is.
-        approvals: Which runs wait for a decision.
+        approvals: Which runs wait for answers.
     """
 
     agent: str
@@ -587,7 +594,6 @@ class RunPreparation:
         waiting: RunResult | Episode,
         history: Sequence[Message],
         *,
-        decides: bool,
         approves: bool,
     ) -> RunStart:
         """The start of a run that goes on with one whose calls were answered.
@@ -596,11 +602,11 @@ class RunPreparation:
             start: What the caller said.
             waiting: The run that waited.
             history: The messages before that run when they are in no store.
-            decides: Whether somebody decided on a call.
             approves: Whether a call runs now.
 
         Raises:
-            UsageError: No such run waits, or it was answered before (``PendingApprovals``).
+            UsageError: No such run waits (``PendingApprovals``).
+            AnsweredBeforeError: It was answered before.
             OtherAgentError: It is another agent's, or a tool is not as it was shown.
         """
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
@@ -610,8 +616,7 @@ class RunPreparation:
                 f"the run {episode.episode_id} waits for the agent {asker!r}, and this is "
                 f"{self.agent!r}, whose tools are others; resume it with {asker!r}"
             )
-        if decides:
-            await asyncio.to_thread(self.approvals.check, episode)
+        await asyncio.to_thread(self.approvals.check, episode)
         said, shown = await self._before(waiting, history)
         labels = {k: text for k, text in episode.metadata.items() if k not in WAITING_LABELS}
         start = replace(
@@ -632,9 +637,12 @@ class RunPreparation:
                     f"the agent {asker!r} asked, and an approval is for what was shown; resume it "
                     "with that agent and its tools of then, or refuse its calls and ask anew"
                 )
-        if decides:
-            self.approvals.take(episode)
-            await asyncio.to_thread(self.approvals.claim, episode)
+        mark = self.approvals.take(episode)
+        try:
+            await asyncio.to_thread(self.approvals.claim, episode, mark)
+        except BaseException:
+            self.approvals.give_back(episode, mark)
+            raise
         return start
 
     async def _routed(self, start: RunStart, known: Mapping[str, str], *, is_new: bool) -> RunStart:

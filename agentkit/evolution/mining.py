@@ -17,7 +17,7 @@ from itertools import islice
 
 from agentkit.composites.composite import program_from_json, program_of, program_to_json
 from agentkit.episodes import Episode
-from agentkit.errors import CompositeError
+from agentkit.errors import CompositeError, UsageError
 from agentkit.evolution.dry_run import MAX_EXAMPLES, call_key, runs_live
 from agentkit.evolution.duplicates import normal_form
 from agentkit.evolution.insertion import CheckResult
@@ -421,7 +421,8 @@ async def submit_mined(
             reason=_reason(one),
             evidence=one.evidence,
         )
-        records.append(await manager.submit_async(proposal))
+        with suppress(UsageError):  # it is too large to be kept
+            records.append(await manager.submit_async(proposal))
     return tuple(records)
 
 

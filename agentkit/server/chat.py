@@ -24,6 +24,7 @@ from agentkit.agent.types import (
 from agentkit.episodes import StopReason
 from agentkit.errors import (
     AgentKitError,
+    AnsweredBeforeError,
     EpisodeNotKeptError,
     ModelStatusError,
     ModelTimeoutError,
@@ -332,6 +333,8 @@ class ChatCompletions:
                 raise
             except OtherAgentError as error:  # no run began, and the decision is not used up
                 raise RequestError(status=409, message=str(error), code="other_agent") from error
+            except AnsweredBeforeError as error:  # by another server that shares the store
+                raise already_answered() from error
             except Exception as error:
                 await self._record(work, episode, "error", f"{type(error).__name__}: {error}")
                 failure = self._failed(work.episode_id, error, exchange)
@@ -362,7 +365,12 @@ class ChatCompletions:
     async def _record(
         self, work: Work, watched: Watched, stop_reason: StopReason, why: str
     ) -> None:
-        """See that work that did not end well has an episode: the agent's, if it made one."""
+        """See that work that did not end well has an episode: the agent's, if it made one.
+
+        A run that was to go on and did not begin has none, so that its answers can be sent again.
+        """
+        if watched.episode is None and work.waiting is not None:
+            return
         if watched.episode is None:
             await self.agent.queue.put(work.unfinished(self.agent, stop_reason, why))
         assert watched.episode is not None

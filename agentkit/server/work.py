@@ -106,7 +106,6 @@ class Work:
             approvals=self.approvals,
             values=self.values,
             history=self.history,
-            episode_id=self.episode_id,
         )
 
     def unfinished(self, agent: Agent, stop_reason: StopReason, why: str) -> Episode:
@@ -120,7 +119,6 @@ class Work:
             library_version=agent.library.version,
             session_id=self.session_id,
             history_length=len(self.history),
-            resumes=None if self.waiting is None else self.waiting.episode_id,
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             error=why,
             metadata=dict(self.labels),

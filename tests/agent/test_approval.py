@@ -6,15 +6,21 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, open_store, tool
 from agentkit.agent import Limits, ToolCallFinished, ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.episodes.labels import as_imported
-from agentkit.errors import OtherAgentError, UsageError
-from agentkit.messages import AssistantMessage, Usage
+from agentkit.errors import (
+    AnsweredBeforeError,
+    OtherAgentError,
+    StoreUnavailableError,
+    UsageError,
+)
+from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse, TextDelta
-from agentkit.testing import ScriptedModel
+from agentkit.testing import FunctionModel, ScriptedModel
 
 
 @pytest.fixture
@@ -241,11 +247,11 @@ async def test_without_a_store_only_the_agent_that_asked_takes_approvals(delete,
     """Another agent does not know what waits; the one that asked carries a decision out once."""
     agent = Agent(ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete])
     waiting = await agent.run("delete a")
-    with pytest.raises(UsageError, match="only the agent that asked"):
+    with pytest.raises(UsageError, match="only the agent that asked takes answers"):
         await Agent(ScriptedModel([]), tools=[delete]).resume(waiting, approvals={"delete": True})
     both = (agent.resume(waiting, approvals={"delete": True}) for _ in range(2))
     done = await asyncio.gather(*both, return_exceptions=True)
-    assert sorted(type(each).__name__ for each in done) == ["RunResult", "UsageError"]
+    assert sorted(type(each).__name__ for each in done) == ["AnsweredBeforeError", "RunResult"]
     assert deleted == ["a"]
 
 
@@ -262,9 +268,8 @@ async def test_an_approval_is_for_the_agent_that_asked(delete, deleted, call, st
 
     waiting = await asker.run("delete a")
     other = Agent(ScriptedModel([]), tools=[wipe], store=store)
-    for decisions in ({"approvals": {"delete": True}}, {"values": {"delete": "done"}}):
-        with pytest.raises(OtherAgentError, match="resume it with 'ann'"):
-            await other.resume(waiting, **decisions)
+    with pytest.raises(OtherAgentError, match="resume it with 'ann'"):
+        await other.resume(waiting, approvals={"delete": True})
     result = await asker.resume(waiting, approvals={"delete": True})
     assert (deleted, result.output) == (["a"], "gone")
     assert not result.episode.metadata
@@ -336,3 +341,91 @@ async def test_of_two_agents_that_share_a_store_one_carries_a_decision_out(
         )
         assert sorted(isinstance(one, UsageError) for one in outcomes) == [False, True]
         assert deleted.count(name) == 1
+
+
+def buys(request):
+    """Asks the desk, buys, and ends."""
+    said = sum(message.role == "tool" for message in request.messages)
+    asks = [ToolCall(call_id="ask", name="desk"), ToolCall(call_id="buy", name="buy")]
+    return "bought" if said == 2 else [asks[said]]
+
+
+@pytest.fixture
+def bought():
+    return []
+
+
+@pytest.fixture
+def buyer(bought):
+    """Makes an agent that waits for a value, and buys something when it has it."""
+
+    @tool(deferred=True)
+    def desk() -> str:
+        """Ask the desk."""
+
+    @tool(effects=["writes"])
+    def buy() -> str:
+        """Buy it."""
+        bought.append(1)
+        return "bought"
+
+    return lambda store=None: Agent(FunctionModel(buys), tools=[desk, buy], store=store)
+
+
+@pytest.mark.parametrize("kind", ["none", "memory", "sqlite", "processes"])
+async def test_a_value_counts_once(buyer, bought, tmp_path, kind):
+    """Of values at once one goes on, in another process too; later ones and decisions are late."""
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    stores = [open_store("memory:")] if kind == "memory" else [open_store(url), open_store(url)]
+    agents = [buyer()] if kind == "none" else [buyer(one) for one in stores]
+    agents = agents if kind == "processes" else agents[:1]
+    for time in range(1, 6):
+        waiting = await agents[0].run("Buy it")
+        told = waiting if kind == "none" else waiting.episode
+        at_once = (agents[at % len(agents)].resume(told, values={"ask": at}) for at in range(4))
+        done = await asyncio.gather(*at_once, return_exceptions=True)
+        names = sorted(type(one).__name__ for one in done)
+        assert names == [*["AnsweredBeforeError"] * 3, "RunResult"], done
+        for again in ({"values": {"ask": "late"}}, {"approvals": {"ask": True}}):
+            for agent in agents:
+                with pytest.raises(AnsweredBeforeError, match="nothing runs twice"):
+                    await agent.resume(told, **again)
+        assert len(bought) == time
+
+
+async def test_a_value_is_for_a_call_that_waits_for_one(delete, deleted, call):
+    """A call that needs a decision takes no value, and none after it was decided."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete])
+    waiting = await agent.run("delete a")
+    with pytest.raises(UsageError, match="waits for a person's decision, and a value is none"):
+        await agent.resume(waiting, values={"delete": "deleted"})
+    assert (await agent.resume(waiting, approvals={"delete": True})).output == "gone"
+    with pytest.raises(UsageError, match="waits for a person's decision"):
+        await agent.resume(waiting, values={"delete": "deleted"})
+    assert deleted == ["a"]
+
+
+async def test_a_value_is_for_the_calls_that_are_kept(buyer, bought, store):
+    """An episode that was changed runs nothing, though what it adds would need no approval."""
+    agent = buyer(store)
+    episode = (await agent.run("Buy it")).episode
+    (turn,) = episode.turns
+    calls = (*turn.message.tool_calls, ToolCall(call_id="buy", name="buy"))
+    turn = replace(turn, message=replace(turn.message, tool_calls=calls))
+    with pytest.raises(UsageError, match="waits that is as this one"):
+        await agent.resume(replace(episode, turns=(turn,)), values={"ask": "yes"})
+    assert bought == []
+
+
+@pytest.mark.parametrize("fault", ["refused", "unanswered"])
+async def test_an_answer_that_the_store_did_not_take_is_not_used_up(buyer, bought, fault):
+    """Nothing ran, so the same answer may be given again, and then counts once."""
+    agent = buyer(UnreliableStore(open_store("memory:"), episode_faults=[None, fault]))
+    waiting = await agent.run("Buy it")
+    with pytest.raises(StoreUnavailableError):
+        await agent.resume(waiting, values={"ask": "yes"})
+    assert bought == []
+    assert (await agent.resume(waiting, values={"ask": "yes"})).output == "bought"
+    with pytest.raises(AnsweredBeforeError):
+        await agent.resume(waiting, values={"ask": "yes"})
+    assert bought == [1]

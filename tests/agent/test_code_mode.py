@@ -402,9 +402,7 @@ def test_search_finds_tools_for_programs():
         ]
     )
     library = Library(map(entry, range(40)))
-    result = Agent(
-        model, library=library, code_mode=True, selection=SelectionPolicy(show_cards=False)
-    ).run_sync("Count")
+    result = Agent(model, library=library, code_mode=True).run_sync("Count")
     assert [tool.name for tool in model.requests[0].tools] == ["search_tools", "run_program"]
     assert "tool_39(customer: string, limit: integer = ...)" in result.episode.results[0].text
     assert result.episode.turns[1].results[0].value == "Ada"
@@ -440,15 +438,6 @@ def test_a_program_shows_the_media_that_it_returns():
 def test_usual_ways_of_writing_a_program(tools, log, text):
     """Models fence, indent, print and await; the meaning is the same."""
     assert texts(agent(tools, program(text)).run_sync("go")) == ["booked 1"]
-
-
-def test_a_fenced_block_is_a_program(tools, log):
-    """A model without tools writes its program as text; code for people stays an answer."""
-    text = "I book it.\n```python\nreturn book(id=1)\n```"
-    result = agent(tools, text).run_sync("go")
-    assert (log, result.output) == ([("book", 1)], "done")
-    for said in ("```python\nreturn 1\n```", "```python\nbook(id=\n```", f"{text}\nLike so."):
-        assert agent(tools, said).run_sync("go").output == said
 
 
 def test_what_calls_spend_counts_in_the_middle(tools):
@@ -539,13 +528,16 @@ async def test_a_program_that_changed_while_it_waited(tools, log):
     """What it called before is not taken for something else: it ends, and runs nothing."""
     definition = ToolDefinition.from_schema("ask_legal", "Ask.", {"type": "object"})
     text = "a = book(id=1)\nb = ask_legal()\nreturn book(id=2)"
+    store = open_store("memory:")
     asked = agent([*tools, Tool(definition=definition)], program(text))
+    asked_again = agent([*tools, Tool(definition=definition)], store=store)
     episode = (await asked.run("go")).episode
     (turn,) = episode.turns
     first, waits = turn.program_calls
     other = replace(first, call=replace(first.call, arguments={"id": 7}))
     turn = replace(turn, program_calls=(other, waits))
-    result = await asked.resume(replace(episode, turns=(turn,)), values={"1.2": "yes"})
+    store.append(replace(episode, turns=(turn,)))
+    result = await asked_again.resume(store.get(episode.episode_id), values={"1.2": "yes"})
     assert "where it called book before with other arguments" in texts(result)[0]
     assert log == [("book", 1)]
 

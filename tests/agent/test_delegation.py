@@ -171,6 +171,29 @@ class Dear(FunctionModel):
         return replace(answered, usage=usage)
 
 
+def test_an_agent_that_is_asked_answers_when_its_caller_has_no_call_left():
+    """It reads why, and its next request lets it call nothing."""
+
+    @tool(effects=["reads"])
+    def look(q: str) -> str:
+        """Look."""
+        return q
+
+    def answer(request):
+        if request.tool_choice == "none":
+            return f"I could not look: {request.messages[-1].text}"
+        return [ToolCall(call_id=f"l{len(request.messages)}", name="look", arguments={"q": "a"})]
+
+    expert = Agent(FunctionModel(answer), tools=[look], name="expert")
+    asks = [ToolCall(call_id="n", name="expert", arguments={"request": "?"})]
+    caller = Agent(
+        ScriptedModel([asks, "Done."]), tools=[expert.as_tool()], limits=Limits(max_calls=3)
+    )
+    told = caller.run_sync("?").episode.results[0].text
+    assert "I could not look" in told
+    assert "No call is left" in told
+
+
 @pytest.mark.parametrize(
     ("limits", "most", "ends"),
     [

@@ -8,15 +8,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 
 from agentkit import Agent, open_store, tool
-from agentkit.agent.session import new_episode_id
+from agentkit.agent.session import continuation_id, happened, new_episode_id
 from agentkit.agent.types import Approval, ToolCallFinished
 from agentkit.errors import ModelConnectionError, RunError
 from agentkit.library.store import EpisodeFilter
-from agentkit.messages import ToolCall
+from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -167,17 +168,17 @@ async def test_a_retriever_that_raises_leaves_an_episode():
 
 
 async def test_a_caller_can_name_the_episode_before_it_ends():
-    """run, stream and resume take the id that the episode will have."""
+    """A run and a stream take the id of their episode; that of a resumed run says which waited."""
     store = open_store("memory:")
     call = ToolCall(call_id="c", name="desk")
     agent = Agent(ScriptedModel([[call], "Done.", "Hello."]), store=store, tools=[DESK])
-    ids = [new_episode_id() for _ in range(3)]
+    ids = [new_episode_id() for _ in range(2)]
     waiting = await agent.run("Ask the desk", episode_id=ids[0])
-    result = await agent.resume(waiting, values={"c": "yes"}, episode_id=ids[1])
-    events = [event async for event in agent.stream("Hi", episode_id=ids[2])]
-    assert result.episode.episode_id == ids[1]
-    assert events[-1].result.episode.episode_id == ids[2]
-    assert {episode.episode_id for episode in store.select()} == set(ids)
+    result = await agent.resume(waiting, values={"c": "yes"})
+    events = [event async for event in agent.stream("Hi", episode_id=ids[1])]
+    assert result.episode.episode_id == continuation_id(ids[0])
+    assert events[-1].result.episode.episode_id == ids[1]
+    assert {one.episode_id for one in happened(store.select())} == {*ids, continuation_id(ids[0])}
 
 
 async def test_a_session_that_waits_twice_repeats_no_call():
@@ -229,18 +230,21 @@ async def test_answers_that_are_broken_off_leave_an_episode():
     assert results == {"desk": "yes", "quick": "sent"}
 
 
-async def test_a_run_that_is_resumed_again_counts_as_resumed_last():
-    """A conversation shows each call once, though two runs went on from it."""
+async def test_a_run_that_was_resumed_twice_counts_as_resumed_last():
+    """A conversation of an older store shows each call once, though two runs went on from it."""
     seen = []
 
     def talk(request):
         seen.append([(message.role, message.text) for message in request.messages])
         return [ToolCall(call_id="c", name="desk")] if len(seen) == 1 else f"Answer {len(seen)}."
 
-    agent = Agent(FunctionModel(talk), tools=[DESK], store=open_store("memory:"))
+    store = open_store("memory:")
+    agent = Agent(FunctionModel(talk), tools=[DESK], store=store)
     waiting = await agent.run("Ask", session_id="s")
-    await agent.resume(waiting.episode, values={"c": "one"})
-    await agent.resume(waiting.episode, values={"c": "two"})
+    first = (await agent.resume(waiting.episode, values={"c": "one"})).episode
+    done = replace(first.turns[0], results=(replace(first.results[0], text="two", value="two"),))
+    turns = (done, replace(first.turns[1], message=AssistantMessage(text="Answer 3.")))
+    store.append(replace(first, episode_id=new_episode_id(), turns=turns))
     await agent.run("And now?", session_id="s")
     asked = [("user", "Ask"), ("assistant", ""), ("tool", "two"), ("assistant", "Answer 3.")]
     assert seen[-1] == [*asked, ("user", "And now?")]

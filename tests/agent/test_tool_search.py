@@ -223,8 +223,7 @@ async def test_searches_of_one_turn_add_in_the_order_of_the_calls(library, call)
     assert names_tool(model.requests[1])[-3:] == ["find_song", "find_recipe", "find_stock"]
 
 
-@pytest.mark.parametrize("cards", [True, False])
-async def test_the_start_of_the_prompt_stays_the_same(library, store, call, cards):
+async def test_the_start_of_the_prompt_stays_the_same(library, store, call):
     """Over a session each request begins with the tools of the one before, in the same words."""
     model = ScriptedModel(
         [
@@ -237,9 +236,7 @@ async def test_the_start_of_the_prompt_stays_the_same(library, store, call, card
     )
 
     for request in ("find the weather", "and the invoice", "update the stock"):
-        agent = Agent(
-            model, library=library, store=store, selection=SelectionPolicy(show_cards=cards)
-        )  # a new process
+        agent = Agent(model, library=library, store=store)  # a new process
         await agent.run(request, session_id="s")
 
     offers = [[schema_text(one) for one in request.tools] for request in model.requests]

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
 
+from agentkit.composites.composite import join_effects
 from agentkit.composites.decorator import composite
-from agentkit.composites.source import compose, join_effects
+from agentkit.composites.source import compose
 from agentkit.composites.type_check import Expr
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools import definition_from_function

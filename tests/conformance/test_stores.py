@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -20,17 +20,16 @@ from support.store_killer import KilledWriterError, kill_writers
 from support.store_race import race_faults, run_race
 
 from agentkit import open_store
-from agentkit.library import Replica, Store
+from agentkit.library import Replica
 from agentkit.library.opening import file_of
 from agentkit.testing import StoreConformance
-from agentkit.testing.conformance.formats import EditDefinitions
 
 
 class TestMemoryStore(StoreConformance):
     """A store of this process: it cannot be opened again, so those tests are skipped."""
 
     @pytest.fixture
-    def store(self) -> Iterator[Store]:
+    def store(self):
         store = open_store("memory:")
         yield store
         store.close()
@@ -40,7 +39,7 @@ class TestReplica(StoreConformance):
     """Over a store in memory; what another program commits comes a little later, by design."""
 
     @pytest.fixture
-    def store(self) -> Iterator[Store]:
+    def store(self):
         """A replica of an empty store that nobody looks at but who writes."""
         with Replica("memory:", refresh_seconds=3600) as replica:
             yield replica
@@ -50,18 +49,18 @@ class TestDirectoryStore(ServedStoreConformance):
     """A folder: everything applies."""
 
     @pytest.fixture
-    def store_url(self, tmp_path: Path) -> str:
+    def store_url(self, tmp_path):
         return f"dir:{tmp_path / 'library'}"
 
     @pytest.fixture
-    def newer_store_url(self, tmp_path: Path) -> str:
+    def newer_store_url(self, tmp_path):
         folder = tmp_path / "newer"
         folder.mkdir()
         (folder / "log.jsonl").write_text(json.dumps({"format": 99, "news": []}) + "\n")
         return f"dir:{folder}"
 
     @pytest.fixture
-    def raw_contents(self) -> Callable[[str], object]:
+    def raw_contents(self):
         def read(url: str) -> object:
             folder = Path(url.removeprefix("dir:"))
             return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -69,7 +68,7 @@ class TestDirectoryStore(ServedStoreConformance):
         return read
 
     @pytest.fixture
-    def edit_definitions(self) -> EditDefinitions:
+    def edit_definitions(self):
         def edit_all(url: str, edit: Callable[[str], str]) -> None:
             folder = Path(url.removeprefix("dir:"))
             log = folder / "log.jsonl"
@@ -101,18 +100,18 @@ class TestSQLiteStore(ServedStoreConformance):
     """A file store: everything applies."""
 
     @pytest.fixture
-    def store_url(self, tmp_path: Path) -> str:
+    def store_url(self, tmp_path):
         return f"sqlite:///{tmp_path / 'store.db'}"
 
     @pytest.fixture
-    def oldest_store_url(self, tmp_path: Path) -> str:
+    def oldest_store_url(self, tmp_path):
         path = tmp_path / "oldest.db"
         with closing(sqlite3.connect(path)) as raw:
             raw.executescript(OLDEST_SHAPE.replace("DIGEST", PING))
         return f"sqlite:///{path}"
 
     @pytest.fixture
-    def newer_store_url(self, tmp_path: Path) -> str:
+    def newer_store_url(self, tmp_path):
         path = tmp_path / "newer.db"
         open_store(path).close()
         with closing(sqlite3.connect(path)) as raw, raw:
@@ -122,7 +121,7 @@ class TestSQLiteStore(ServedStoreConformance):
         return f"sqlite:///{path}"
 
     @pytest.fixture
-    def raw_contents(self) -> Callable[[str], object]:
+    def raw_contents(self):
         def read(url: str) -> object:
             path = file_of(url)
             return {one.name: one.read_bytes() for one in path.parent.iterdir()}
@@ -130,7 +129,7 @@ class TestSQLiteStore(ServedStoreConformance):
         return read
 
     @pytest.fixture
-    def edit_definitions(self) -> EditDefinitions:
+    def edit_definitions(self):
         def edit_all(url: str, edit: Callable[[str], str]) -> None:
             with closing(sqlite3.connect(file_of(url))) as raw, raw:
                 raw.create_function("edit", 1, edit)
@@ -153,7 +152,7 @@ def files_of(page: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def distribution(project_root: Path, tmp_path: Path) -> Path:
+def distribution(project_root, tmp_path):
     """The page's files in a folder, with the metadata that installing them makes."""
     page = (project_root / "docs" / "write-a-store.md").read_text(encoding="utf-8")
     files = files_of(page)

@@ -89,25 +89,25 @@ def refused(named: dict[str, set[Version]], wanted: list[Requirement]) -> list[s
 NAMED_VERSIONS = versions_in((ROOT / "docs/interop.md").read_text(encoding="utf-8"))
 
 
-def test_the_major_version_of_what_is_installed_is_named() -> None:
+def test_the_major_version_of_what_is_installed_is_named():
     """Whoever runs these tests with a new major version is told to say that it works."""
     assert outdated(NAMED_VERSIONS) == []
 
 
-def test_every_named_version_can_be_installed() -> None:
+def test_every_named_version_can_be_installed():
     """A version outside what pyproject.toml or the Makefile asks for is promised to nobody."""
     assert refused(NAMED_VERSIONS, requirements()) == []
 
 
 @pytest.mark.parametrize("extra", ["litellm", "fast", "otel", "mcp", "openapi", "serve"])
-def test_every_extra_that_reaches_others_is_in_the_table(extra) -> None:
+def test_every_extra_that_reaches_others_is_in_the_table(extra):
     """A provider, a protocol or a transport stands in the table with a version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = {Requirement(one).name for one in project["optional-dependencies"][extra]}
     assert names <= set(NAMED_VERSIONS)
 
 
-def test_the_checks_can_fail() -> None:
+def test_the_checks_can_fail():
     """An unknown major version, a version that pip refuses and one row of two packages are seen."""
     row = "| x | httpx 9.1.0, PyYAML 6.0.3 and 5.1; servers of starlette 1.10.0 |\n"
     named = versions_in(f"| what 1.2 | tested |\n{row}")
@@ -140,26 +140,26 @@ def arity(words: language.Arity) -> str:
 
 
 @pytest.mark.parametrize("table", [language.BUILTINS, language.METHODS])
-def test_functions_and_methods_are_those_of_the_language(table: dict[str, language.Arity]) -> None:
+def test_functions_and_methods_are_those_of_the_language(table):
     """Each stands there with how it may be called."""
     page = PAGE.replace("\n", " ")
     for name, words in table.items():
         assert f"`{name}` ({arity(words)})" in page, name
 
 
-def test_limits_stand_there_with_their_defaults() -> None:
+def test_limits_stand_there_with_their_defaults():
     """Each limit has a row with its default, in the order of the class."""
     expected = [[f"`{field.name}`", f"{field.default:,}"] for field in fields(CompositeLimits)]
     assert [row[:2] for row in ROWS if row[:2] in expected] == expected
 
 
 @pytest.mark.parametrize("code", [*ADVICE, *get_args(RunCode)])
-def test_each_code_is_explained(code: str) -> None:
+def test_each_code_is_explained(code):
     """Every reason for which a text is refused or a run ends stands in a table."""
     assert any(f"`{code}`" in row[0] for row in ROWS)
 
 
-def test_the_page_names_no_code_that_there_is_not() -> None:
+def test_the_page_names_no_code_that_there_is_not():
     """A code that was renamed does not stay behind."""
     section = PAGE.split("## Errors")[1].split("## Stored composites")[0]
     named = {
@@ -212,7 +212,7 @@ def test_each_change_names_at_most_three_files(project_root):
 _TEST = re.compile(r"`((?:plugins/[\w-]+/)?tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
-def test_every_line_names_a_test_that_exists(project_root: Path) -> None:
+def test_every_line_names_a_test_that_exists(project_root):
     """Each row of a table ends with a test, and the test is there under that name."""
     page = (project_root / "docs" / "security.md").read_text(encoding="utf-8")
     rows = [
@@ -264,7 +264,7 @@ def unlinked_pages(index: str, names: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("path", GENERATED)
-def test_generated_pages_are_up_to_date(path: str) -> None:
+def test_generated_pages_are_up_to_date(path):
     """What is generated from the code says what the code says; ``make docs`` writes it anew."""
     command = [sys.executable, "-m", "cogapp", "-I", "docs", "--check", path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -272,7 +272,7 @@ def test_generated_pages_are_up_to_date(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_every_command_is_explained(path: str) -> None:
+def test_every_command_is_explained(path):
     """It has a section on the page, and says with each of its options in its help what it does."""
     assert f"\n## {path}\n" in TEXT[DOCS / "cli.md"]
     command = COMMANDS[path]
@@ -283,39 +283,39 @@ def test_every_command_is_explained(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_every_error_is_documented(name: str) -> None:
+def test_every_error_is_documented(name):
     """The page of errors names the error, and the tree at the top of the module does."""
     assert f"`{name}`" in TEXT[DOCS / "reference.md"]
     assert f"* {name} " in f"{agentkit.errors.__doc__}".replace("\n", " \n")
 
 
 @pytest.mark.parametrize("value", [*get_args(StopReason), *get_args(RefineMode)])
-def test_every_outcome_and_mode_is_documented(value: str) -> None:
+def test_every_outcome_and_mode_is_documented(value):
     """A stop reason or a mode of refinement that a caller can meet is on some page."""
     assert f"`{value}`" in ALL_TEXT
 
 
-def test_every_failure_kind_has_a_comment() -> None:
+def test_every_failure_kind_has_a_comment():
     """Each kind of failed call is explained where it is defined."""
     source = (ROOT / "agentkit" / "messages.py").read_text(encoding="utf-8")
     for kind in get_args(FailureKind):
         assert re.search(rf'"{kind}",  # \w', source), kind
 
 
-def test_index_links_every_page() -> None:
+def test_index_links_every_page():
     """A page that nobody can find from the index does not exist for a reader."""
     names = [path.name for path in DOCS.glob("*.md") if path.name != "quickstart.md"]
     assert unlinked_pages(TEXT[DOCS / "quickstart.md"], names) == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_lead_somewhere(path):
     """Every relative link of a page has a file behind it."""
     assert dead_links(path, TEXT[path]) == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_named_targets_and_files_exist(path: Path) -> None:
+def test_named_targets_and_files_exist(path):
     """``make`` targets, scripts and modules that a page names are there, or shown on the page."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"(?:^|`)make ([a-z-]+)", TEXT[path], re.MULTILINE):
@@ -327,7 +327,7 @@ def test_named_targets_and_files_exist(path: Path) -> None:
         assert name in shown or (ROOT / name).exists(), name
 
 
-def test_the_checks_of_the_reference_can_fail(tmp_path: Path) -> None:
+def test_the_checks_of_the_reference_can_fail(tmp_path):
     """A dead link and a page that the index forgot are found."""
     assert dead_links(tmp_path / "page.md", "See [it](missing.md) and [web](https://x.y).")
     assert unlinked_pages("[a](a.md)", ["a.md", "b.md"]) == ["b.md"]
@@ -342,9 +342,7 @@ SCRIPTS = [  # the modules beside a script in a folder of its own are imported b
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_example_runs(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_example_runs(path, tmp_path, monkeypatch, capsys):
     """A script under examples/ succeeds without key, network or input, and prints something."""
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
@@ -362,7 +360,7 @@ def test_example_runs(
     assert capsys.readouterr().out.strip()
 
 
-def test_there_are_examples() -> None:
+def test_there_are_examples():
     """One numbered script for each stage, and the embedded chatbot."""
     names = {path.name for path in SCRIPTS}
     assert {"01_define_tools.py", "04_run_an_agent.py", "assistant.py"} <= names
@@ -392,9 +390,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_examples_hold(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_examples_hold(name, tmp_path, monkeypatch, capsys):
     """What a docstring shows is what happens."""
     if not name.startswith("agentkit."):
         pytest.importorskip(name.split(".", maxsplit=1)[0], reason="the plugin is not installed")
@@ -404,7 +400,7 @@ def test_examples_hold(
     assert outcome.attempted > 0
 
 
-def test_the_check_can_fail(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_can_fail(capsys):
     """A docstring whose example gives another result is reported."""
     module = ModuleType("sample", ">>> 1 + 1\n3\n")
     assert doctest.testmod(module, optionflags=OPTIONS).failed == 1

@@ -206,7 +206,7 @@ def run_page(path: Path, folder: Path, *, weights: bool, interop: str = "") -> N
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A fresh working directory with its own library, no keys and a terminal of fixed width."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENTKIT_STORE", f"sqlite:///{tmp_path / 'agentkit.db'}")
@@ -221,7 +221,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # A page of the command line starts dozens of processes, one after the other.
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_page_runs(path: Path, folder: Path) -> None:
+def test_page_runs(path, folder):
     """A reader who types a page from top to bottom sees what it shows."""
     run_page(path, folder, weights=False)
 
@@ -235,7 +235,7 @@ WITH_WEIGHTS = [
 
 @pytest.mark.weights
 @pytest.mark.parametrize("path", WITH_WEIGHTS, ids=lambda path: path.stem)
-def test_page_runs_with_the_local_model(path: Path, folder: Path) -> None:
+def test_page_runs_with_the_local_model(path, folder):
     """The blocks that need the small local model run as well."""
     try:
         run_page(path, folder, weights=True)
@@ -265,14 +265,14 @@ $ agentkit run "Hello"
 """
 
 
-def test_the_runner_accepts_a_good_page(folder: Path) -> None:
+def test_the_runner_accepts_a_good_page(folder):
     """Blocks share a namespace, output is compared, a reasoned no-run block is left out."""
     page = folder / "page.md"
     page.write_text(SAMPLE.format(last="3"), encoding="utf-8")
     run_page(page, folder, weights=False)
 
 
-def test_the_runner_can_fail(folder: Path) -> None:
+def test_the_runner_can_fail(folder):
     """Wrong output, a failing block, a failing command and an unreasoned no-run are each found."""
     page = folder / "page.md"
     for text, symptom in [
@@ -290,7 +290,7 @@ def test_the_runner_can_fail(folder: Path) -> None:
             run_page(page, folder, weights=False)
 
 
-def test_traceback_points_into_the_page(folder: Path) -> None:
+def test_traceback_points_into_the_page(folder):
     """An error in a block carries the line of the page."""
     page = folder / "page.md"
     page.write_text("# A\n\n```python\nx = 1\nx.y\n```\n", encoding="utf-8")

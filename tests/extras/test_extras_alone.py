@@ -119,14 +119,14 @@ def run(owners, tmp_path):
     return run
 
 
-def test_every_extra_of_users_has_a_script(project_root) -> None:
+def test_every_extra_of_users_has_a_script(project_root):
     """No extra is forgotten, neither here nor by ``make test-extras``."""
     text = (project_root / "pyproject.toml").read_text(encoding="utf-8")
     assert set(EXTRAS) == set(tomllib.loads(text)["project"]["optional-dependencies"]) - OURS
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_a_tool_call_with_nothing_else_installed(run, extra) -> None:
+def test_a_tool_call_with_nothing_else_installed(run, extra):
     """What the extra does not bring cannot be imported, and the call is made all the same."""
     if not is_installed(extra):
         pytest.skip(f"the extra {extra} is not installed")
@@ -135,20 +135,20 @@ def test_a_tool_call_with_nothing_else_installed(run, extra) -> None:
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_the_error_without_an_extra_names_it(run, extra) -> None:
+def test_the_error_without_an_extra_names_it(run, extra):
     """Who lacks an extra reads in the last line what to type."""
     made = run(f"with_{extra}", brought(""))
     assert made.returncode != 0
     assert made.stderr.strip().endswith(f'Run: pip install "agentkit-evolve[{extra}]"')
 
 
-def test_a_tool_call_is_a_span_where_an_sdk_is(run) -> None:
+def test_a_tool_call_is_a_span_where_an_sdk_is(run):
     """The application's SDK gets the spans of who installed the API alone."""
     pytest.importorskip("opentelemetry.sdk")
     made = run("otel_beside_an_sdk", brought("otel", "opentelemetry-sdk"))
     assert made.returncode == 0, made.stderr[-2000:]
 
 
-def test_litellm_brings_what_it_forgets() -> None:
+def test_litellm_brings_what_it_forgets():
     """It imports mcp for any call that carries tools, and does not require it."""
     assert {"litellm", "mcp"} <= brought("litellm") - brought("")

@@ -43,14 +43,14 @@ class ServedStore:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[LocalServer]:
+def postgres_server():
     """A PostgreSQL of these tests."""
     testing = pytest.importorskip("support.postgres_server")
     yield from _running(testing.PostgresServer)
 
 
 @pytest.fixture(scope="session")
-def redis_server() -> Iterator[LocalServer]:
+def redis_server():
     """A Redis of these tests, which writes to the disk before it answers.
 
     Without that it may keep commits in its own memory for two seconds while the disk is busy, and
@@ -61,7 +61,7 @@ def redis_server() -> Iterator[LocalServer]:
 
 
 @pytest.fixture
-def postgres_store(postgres_server) -> Iterator[ServedStore]:
+def postgres_store(postgres_server):
     """A schema of its own."""
     from support.postgres_server import empty_store_url
 
@@ -70,7 +70,7 @@ def postgres_store(postgres_server) -> Iterator[ServedStore]:
 
 
 @pytest.fixture
-def redis_store(redis_server) -> Iterator[ServedStore]:
+def redis_store(redis_server):
     """A prefix of its own."""
     from support.redis_server import empty_library
 
@@ -79,14 +79,14 @@ def redis_store(redis_server) -> Iterator[ServedStore]:
 
 
 @pytest.fixture(params=SERVER_STORES)
-def served_store(request: pytest.FixtureRequest) -> ServedStore:
+def served_store(request):
     """An empty store in a server, for each kind."""
     store: ServedStore = request.getfixturevalue(f"{request.param}_store")
     return store
 
 
 @pytest.fixture(params=[*FILE_STORES, *SERVER_STORES])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request, tmp_path):
     """The URL of an empty store, for each kind that several programs may use."""
     if request.param in FILE_STORES:
         return FILE_STORES[request.param](tmp_path)
@@ -95,20 +95,20 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=FILE_STORES)
-def url_in(request: pytest.FixtureRequest) -> Callable[[Path], str]:
+def url_in(request):
     """Gives the URL of a store in a folder, for each kind of store that is files."""
     return FILE_STORES[request.param]
 
 
 @pytest.fixture
-def proxy(served_store: ServedStore) -> Iterator[TcpProxy]:
+def proxy(served_store):
     """A network in front of the server, which can be cut."""
     with TcpProxy(port=served_store.server.port) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def url_through(served_store: ServedStore, proxy: TcpProxy) -> str:
+def url_through(served_store, proxy):
     """The URL of the same store on the other side of the network."""
     port = urlsplit(served_store.url).port
     return served_store.url.replace(f":{port}/", f":{proxy.port}/")
@@ -134,7 +134,7 @@ class Disk:
 
 
 @pytest.fixture
-def mount_disk() -> Iterator[Callable[[int], Disk]]:
+def mount_disk():
     """Mounts a disk in memory of so many megabytes; only root can."""
     if os.name != "posix" or os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
@@ -143,7 +143,7 @@ def mount_disk() -> Iterator[Callable[[int], Disk]]:
 
 
 @pytest.fixture
-def small_disk(mount_disk: Callable[[int], Disk]) -> Disk:
+def small_disk(mount_disk):
     """A disk of two megabytes."""
     return mount_disk(2)
 

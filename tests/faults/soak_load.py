@@ -235,8 +235,8 @@ def _text(message: dict) -> str:
 def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -> None:
     """Ask for ``/healthz`` 20 times a second, and for the rest of what a server says of itself.
 
-    What was heard becomes lines of ``to``: the path, when, how long it took, the status, the
-    server's processor time meanwhile, and how long it could have run but had no core.
+    What was heard becomes lines of ``to``: the path, when, how long it took, the status, and how
+    long the server could have run meanwhile but had no core.
     """
     with suppress(OSError):
         os.nice(-10)  # what is measured is the server, and not who measures
@@ -246,11 +246,10 @@ def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -
         def ask(path: str, every: float) -> None:
             while not stop.value:
                 began, before = time.time(), Processor.of(pid.value)
-                status, body = asked(url, path)
+                status, _ = asked(url, path)
                 seconds, after = time.time() - began, Processor.of(pid.value)
                 found = {"path": path, "began": began, "seconds": seconds, "status": status}
-                found |= {"cpu": after.used - before.used, "no_core": after.waited_since(before)}
-                found["body"] = "" if status == 200 else body[:200]
+                found["no_core"] = after.waited_since(before)
                 with lock:
                     file.write(json.dumps(found) + "\n")
                 time.sleep(max(0.0, every - seconds))
@@ -281,29 +280,22 @@ def asked(url: str, path: str) -> tuple[int, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
-    """What a process had of the processor until now, where the system says so (Linux).
+    """What a process lacked of the processor until now, where the system says so (Linux).
 
     Attributes:
-        used: Seconds that it ran.
         waited: Seconds that each thread could have run but had no core.
     """
 
-    used: float
     waited: Mapping[str, float]
 
     @classmethod
     def of(cls, pid: int) -> Processor:
         """That of a process; nothing for one that is gone."""
-        used, waited = 0.0, {}
+        waited = {}
         for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
             with suppress(OSError):
                 waited[path.parent.name] = int(path.read_text(encoding="ascii").split()[1]) / 1e9
-        with suppress(OSError):
-            fields = (
-                Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            )
-            used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return cls(used=used, waited=waited)
+        return cls(waited=waited)
 
     def waited_since(self, earlier: Processor) -> float:
         """The longest that one thread waited: it may have held what the others needed."""

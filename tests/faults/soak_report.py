@@ -14,7 +14,6 @@ from pathlib import Path
 from soak_load import KINDS
 
 from agentkit import Episode, open_store
-from agentkit.episodes.files import BrokenLine, read_episodes
 
 HEALTH_SECONDS = 0.25
 READY_SECONDS = 1.0
@@ -74,7 +73,6 @@ class Report:
     """What came of a soak."""
 
     title: str
-    phases: Sequence[Sequence[str]]
     counts: dict[str, object]
     figures: Sequence[Figure]
 
@@ -86,27 +84,6 @@ class Report:
     def to_json(self) -> dict:
         """For programs."""
         return {"holds": self.holds, **asdict(self)}
-
-    def text(self) -> str:
-        """For people."""
-        lines = [f"# {self.title}", "", *table(self.phases), ""]
-        lines += [f"{name}: {count}" for name, count in self.counts.items()]
-        lines += ["", *table([("figure", "", "found"), *map(_row, self.figures)])]
-        return "\n".join(lines)
-
-
-def _row(figure: Figure) -> tuple[str, str, str]:
-    return figure.says, "holds" if figure.holds else "MISSED", figure.found
-
-
-def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as Markdown; the first one is the head."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for at, row in enumerate(rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"| {' | '.join(cells)} |"
-        if at == 0:
-            yield f"|{'|'.join('-' * (width + 2) for width in widths)}|"
 
 
 @dataclass(kw_only=True)
@@ -157,17 +134,10 @@ class Records:
             store.close()
 
     @cached_property
-    def left_over(self) -> list[Episode]:
-        """Those that wait in files, wherever the server put them."""
-        files = self.folder.rglob("*-*.jsonl")  # what a server left at its end
-        return [episode for path in files for episode in read_episodes(path, on_broken=_set_aside)]
-
-    @cached_property
     def by_request(self) -> dict[str, list[Episode]]:
-        """Episodes of each request; what was left over and then kept counts once."""
-        each = {episode.episode_id: episode for episode in [*self.left_over, *self.kept]}
+        """Episodes of each request."""
         found = defaultdict(list)
-        for episode in each.values():
+        for episode in self.kept:
             found[episode.metadata.get("request_id", "")].append(episode)
         return found
 
@@ -214,10 +184,6 @@ class Records:
         return {name for life in self.lives for name in names.findall(life.log.read_text())}
 
 
-def _set_aside(_: BrokenLine) -> None:
-    """A line that is no episode, such as one of those that a store refused for good."""
-
-
 def lines_of(path: Path) -> list[dict]:
     """The records of a file; the last line of a process that was killed may be half a line."""
     found = []
@@ -231,26 +197,23 @@ def lines_of(path: Path) -> list[dict]:
 
 def report(records: Records) -> Report:
     """The figures of a soak."""
-    watched = Watched(records)
     booked = Counter(records.record_of(ticket) for ticket in records.effects)
     figures = [
         *acknowledged(records),
         *effects_recorded(records, booked),
         *requests_refused(records),
         *counted(records),
-        *watched.figures(),
+        *Watched(records).figures(),
         *stops_told(records, booked),
     ]
     counts = {
         "answers with status 200": len(records.good),
         "episodes": len(records.kept),
-        "episodes in files": len(records.left_over),
         "effects": f"{len(records.effects)} ({dict(booked)})",
         "lines in logs": {life.log.name: _log_size(life.log) for life in records.lives},
     }
     return Report(
         title=records.title,
-        phases=[PHASE_HEAD, *(watched.row(phase) for phase in records.phases)],
         counts=counts,
         figures=figures,
     )
@@ -409,11 +372,6 @@ def _log_size(path: Path) -> str:
     return f"{text.count(chr(10))} ({text.count('Traceback')} tracebacks)"
 
 
-PHASE_HEAD = (
-    "time", "s", "200", "other answers", "effects", "/healthz max ms", "/readyz max ms, no",
-)  # fmt: skip
-
-
 class Watched:
     """What the watcher heard."""
 
@@ -423,30 +381,6 @@ class Watched:
         up = [one for one in heard if records.is_up(one["began"], one["began"] + one["seconds"])]
         self._health = [one for one in up if one["path"] == "/healthz"]
         self._ready = [one for one in up if one["path"] == "/readyz"]
-
-    def row(self, phase: Phase) -> tuple[str, ...]:
-        """One time."""
-        replies = [one for one in self._records.replies.values() if _in(phase, one["ended"])]
-        other = Counter(
-            f"{one['status'] or ''} {one['code']}".strip()
-            for one in replies
-            if not (one["status"] == 200 and one["whole"])
-        )
-        good = sum(one["status"] == 200 and one["whole"] for one in replies)
-        effects = sum(_in(phase, at[0]) for at in self._records.effects.values())
-        health = [one["seconds"] for one in self._health if _in(phase, one["began"])]
-        ready = [one for one in self._ready if _in(phase, one["began"])]
-        says_no = sum(one["status"] != 200 for one in ready)
-        slowest = max((one["seconds"] for one in ready), default=0)
-        return (
-            phase.name,
-            f"{phase.ended - phase.began:.0f}",
-            str(good),
-            ", ".join(f"{name} {count}" for name, count in other.most_common(5)),
-            str(effects),
-            f"{1000 * max(health, default=0):.0f}",
-            f"{1000 * slowest:.0f}, {says_no}/{len(ready)}",
-        )
 
     def figures(self) -> Iterator[Figure]:
         """How fast, and whether it was true."""
@@ -490,7 +424,3 @@ class Watched:
                     holds=yes == 0,
                     found=f"{yes} of {len(asked)} said yes, {grace:g} s after it began or later",
                 )
-
-
-def _in(phase: Phase, at: float) -> bool:
-    return phase.began <= at < phase.ended

@@ -25,7 +25,7 @@ def test_nothing_acknowledged_is_lost_and_no_effect_is_hidden(request, store, mo
         request.getfixturevalue("postgres_server")  # which skips where there is none
     words = ("--seconds", "20", "--users", "8", "--slack", "8", "--store", store, "--model", model)
     done = subprocess.run(
-        [sys.executable, str(SOAK), *words, "--json"], capture_output=True, text=True, check=False
+        [sys.executable, str(SOAK), *words], capture_output=True, text=True, check=False
     )
     assert done.stdout, done.stderr
     found = json.loads(done.stdout)

@@ -63,7 +63,7 @@ FREEZE = Foreign({"a": "a" * 40 + "!"})
 @example(call=(with_pattern("^(?:a?){40}a{40}$"), Foreign({"a": "a" * 39})))
 @example(call=(Foreign(doubling(26, "allOf")), Foreign({"a": 1, "b": "x"})))
 @example(call=(Foreign(doubling(26, "anyOf")), Foreign({"a": 1, "b": "x"})))
-def test_arguments_are_checked_within_a_bound(call) -> None:
+def test_arguments_are_checked_within_a_bound(call):
     """Whatever a schema says, a call is judged, or refused with a reason, within the bound."""
     schema, arguments = call
 
@@ -92,7 +92,7 @@ READERS: dict[str, Callable[[ToolDefinition], object]] = {
 @given(schema=SCHEMAS)
 @example(schema=Foreign(doubling(26, "properties")))
 @example(schema=Foreign(doubling(26, "anyOf")))
-def test_schemas_are_read_within_a_bound(reader, schema) -> None:
+def test_schemas_are_read_within_a_bound(reader, schema):
     """What is done with a tool's schema beside checking calls ends within the bound, too."""
 
     def work() -> None:
@@ -115,7 +115,7 @@ ARTIFACT = small_artifact()
 
 @fuzzing
 @given(listing=LISTINGS)
-def test_listings_of_mcp_servers_are_sorted_within_a_bound(listing: Foreign) -> None:
+def test_listings_of_mcp_servers_are_sorted_within_a_bound(listing):
     """Each entry is offered or held; nothing raises, however it is written."""
 
     def work() -> None:
@@ -127,7 +127,7 @@ def test_listings_of_mcp_servers_are_sorted_within_a_bound(listing: Foreign) -> 
 
 @fuzzing
 @given(document=DOCUMENTS)
-def test_openapi_descriptions_are_read_within_a_bound(document: Foreign) -> None:
+def test_openapi_descriptions_are_read_within_a_bound(document):
     """A description becomes tools and a report, or is refused."""
 
     def work() -> None:
@@ -140,7 +140,7 @@ def test_openapi_descriptions_are_read_within_a_bound(document: Foreign) -> None
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 @fuzzing
 @given(text=edited(ARTIFACT))
-def test_damaged_artifacts_are_refused_within_a_bound(packed, text) -> None:
+def test_damaged_artifacts_are_refused_within_a_bound(packed, text):
     """An artifact that somebody edited is read as it is, or refused with what is wrong."""
     data = gzip.compress(text.encode(), 1) if packed else text.encode()
 
@@ -161,7 +161,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_small_files_that_expand_are_refused(bomb) -> None:
+def test_small_files_that_expand_are_refused(bomb):
     """Neither the bytes nor the values that a few kilobytes expand to fill the memory."""
     data = gzip.compress(b'{"agentkit_artifact": [' + BOMBS[bomb]() + b"0]}", 9)
 
@@ -174,7 +174,7 @@ def test_small_files_that_expand_are_refused(bomb) -> None:
 
 @fuzzing
 @given(rule=RULES, call=calls())
-def test_rules_are_judged_and_applied_within_a_bound(rule: Foreign, call) -> None:
+def test_rules_are_judged_and_applied_within_a_bound(rule, call):
     """A record is no rule, or a rule with problems, or one that every call is held to."""
     schema, arguments = call
 

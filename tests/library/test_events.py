@@ -208,7 +208,7 @@ def test_a_chain_that_was_written_anew_is_found(events):
 
 
 @pytest.fixture
-def chain() -> tuple[LibraryEvent, ...]:
+def chain():
     """Five signed events."""
     drafts = [EventDraft(kind="pinned", author=ADA)] * 5
     return chained(None, drafts, at=AT, signer=KEY)

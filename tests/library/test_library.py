@@ -41,7 +41,7 @@ def definition(name: str, summary: str = "") -> ToolDefinition:
 
 
 @pytest.fixture
-def library() -> Library:
+def library():
     """Tools b and a, in that order, at version 3."""
     return Library([definition("b"), definition("a")], version=3)
 

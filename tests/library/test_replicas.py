@@ -6,7 +6,7 @@ import gc
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -32,7 +32,7 @@ SECONDS = 30.0
 
 
 @pytest.fixture
-def eventually() -> Callable[[Callable[[], bool]], None]:
+def eventually():
     """Waits until something holds."""
 
     def wait(holds: Callable[[], bool]) -> None:
@@ -45,7 +45,7 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
 
 
 @pytest.fixture
-def put() -> Callable[..., int]:
+def put():
     """Commits tools of one text on the newest version."""
 
     def commit(store: Store, *names: str, summary: str = "") -> int:
@@ -59,7 +59,7 @@ def put() -> Callable[..., int]:
 
 
 @pytest.fixture
-def kept() -> Iterator[Store]:
+def kept():
     """What the store really holds, whether it is away or not."""
     store = open_store("memory:")
     yield store
@@ -67,13 +67,13 @@ def kept() -> Iterator[Store]:
 
 
 @pytest.fixture
-def far(kept) -> UnreliableStore:
+def far(kept):
     """The same store, which may go away."""
     return UnreliableStore(kept)
 
 
 @pytest.fixture
-def replicate() -> Iterator[Callable[..., Replica]]:
+def replicate():
     """Makes replicas that look every few milliseconds, and ends them."""
     made: list[Replica] = []
 

@@ -35,7 +35,7 @@ def change(proposal_id: str, *names: str, summary: str = "") -> LibraryChange:
 
 
 @pytest.fixture
-def filled(tmp_path) -> Path:
+def filled(tmp_path):
     """A closed store that holds the sample library and some episodes."""
     path = tmp_path / "store.db"
     store = SQLiteStore(path)

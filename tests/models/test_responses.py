@@ -496,18 +496,18 @@ async def test_a_failure_within_an_answer_is_an_error(serve, step) -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "told"),
+    "item",
     [
-        ({"type": "message", "content": "hi"}, r"output\[0\]\.content should be list"),
-        ({"type": "message", "content": [{"type": "output_text"}]}, r"content\[0\]\.text"),
-        ({"type": "function_call", "call_id": "c"}, r"output\[0\]\.name should be str"),
-        (3, r"output\[0\] should be object"),
+        {"type": "message", "content": "hi"},
+        {"type": "message", "content": [{"type": "output_text"}]},
+        {"type": "function_call", "call_id": "c"},
+        3,
     ],
 )
-async def test_items_off_the_protocol(serve, item, told) -> None:
-    """An item of another shape is an error that names the place."""
+async def test_items_off_the_protocol(serve, item) -> None:
+    """An item of another shape is an error that says so."""
     _, model = serve(RawReply(body=response(item)))
-    with pytest.raises(ModelResponseError, match=told):
+    with pytest.raises(ModelResponseError, match="does not follow the provider's protocol"):
         await model.complete(ASKED)
 
 

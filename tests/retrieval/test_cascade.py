@@ -259,7 +259,7 @@ async def test_thousands_of_identical_tools():
     assert [hit.definition.name for hit in found.hits][:2] == ["rocket_00000x", "rocket_00002x"]
 
 
-def test_megabytes_of_different_words_hold_up_nobody(define) -> None:
+def test_megabytes_of_different_words_hold_up_nobody(define):
     """A request as large as a server takes costs what its two ends cost, and is found by them."""
     library = Library([define("rocket", "Launch a rocket."), define("mail", "Send a mail.")])
     request = "Launch it. " + " ".join(f"w{number}" for number in range(240_000))

@@ -168,7 +168,7 @@ def cosines_by_name(library: Library, text: str) -> dict[str, float]:
     }
 
 
-def test_a_tool_is_its_name_and_first_sentence() -> None:
+def test_a_tool_is_its_name_and_first_sentence():
     """Identifiers are read as words; what follows the first sentence is left to other evidence."""
     definition = ToolDefinition.from_schema("get_current-time.now", "The time. In a zone.", {})
     assert vector_text(definition) == "get current time now: The time."
@@ -176,7 +176,7 @@ def test_a_tool_is_its_name_and_first_sentence() -> None:
 
 @pytest.mark.parametrize("dimensions", [3, 96, 256, 1536])
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 300), texts=st.integers(1, 9))
-def test_equal_tools_are_equally_near(dimensions: int, seed: int, count: int, texts: int) -> None:
+def test_equal_tools_are_equally_near(dimensions, seed, count, texts):
     """To the last bit, wherever they stand and whatever else is compared: so that ties are ties."""
     chance = np.random.default_rng(seed)
     same = chance.normal(size=dimensions)
@@ -193,7 +193,7 @@ def test_equal_tools_are_equally_near(dimensions: int, seed: int, count: int, te
     assert alone == pytest.approx(asked[0] @ same / np.linalg.norm(same), abs=0.02)
 
 
-def test_cosines_are_those_of_the_model_within_rounding() -> None:
+def test_cosines_are_those_of_the_model_within_rounding():
     """Eight bits a number cost less than a hundredth of a cosine."""
     library = Library([tool(number) for number in range(50)])
     (query,) = CHANNEL.query(["tool 3: Does 3"])
@@ -202,7 +202,7 @@ def test_cosines_are_those_of_the_model_within_rounding() -> None:
         assert cosine == pytest.approx(float(query @ row), abs=0.01)
 
 
-def test_the_nearest_are_found_among_many() -> None:
+def test_the_nearest_are_found_among_many():
     """Comparing signs first finds nearly all of the ten nearest of a thousand tools."""
     library = Library([tool(number) for number in range(1_000)])
     index = library.derived(VECTORS)
@@ -216,7 +216,7 @@ def test_the_nearest_are_found_among_many() -> None:
     assert kept >= 0.95 * 500
 
 
-def test_a_small_catalogue_is_compared_exactly() -> None:
+def test_a_small_catalogue_is_compared_exactly():
     """Up to 512 tools the nearest are the nearest."""
     index = Library([tool(number) for number in range(500)]).derived(VECTORS)
     query = CHANNEL.query(["tool 3 does it"])
@@ -225,7 +225,7 @@ def test_a_small_catalogue_is_compared_exactly() -> None:
     assert sorted(np.argsort(-exact)[:7].tolist()) == rows.tolist()
 
 
-def test_only_rows_in_question_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rows_in_question_are_near(monkeypatch):
     """Neither a masked nor a removed tool comes up."""
     monkeypatch.setattr(vectors, "_ALWAYS_RESCORED", 4)
     whole = Library([tool(number) for number in range(300)])
@@ -240,7 +240,7 @@ def test_only_rows_in_question_are_near(monkeypatch: pytest.MonkeyPatch) -> None
     assert not set(CHANNEL.nearest(index, query, 3, mask).tolist()) - set(np.flatnonzero(mask))
 
 
-def test_a_text_that_the_model_does_not_know_is_near_nothing() -> None:
+def test_a_text_that_the_model_does_not_know_is_near_nothing():
     """Zeros stay zeros: no tool is near, every cosine is 0."""
     index = Library([tool(1)]).derived(VECTORS)
     zeros = np.zeros((1, 96), np.float32)
@@ -249,9 +249,7 @@ def test_a_text_that_the_model_does_not_know_is_near_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=25))
-def test_an_index_that_grew_answers_like_one_that_was_built(
-    changes: list[tuple[bool, int]],
-) -> None:
+def test_an_index_that_grew_answers_like_one_that_was_built(changes):
     """Adding and removing tools one at a time leaves the cosines of those that remain."""
     library = Library([tool(number) for number in range(5)])
     library.derived(VECTORS)
@@ -292,7 +290,7 @@ class Plugged:
         lambda texts: np.full((len(texts), 2), 1e300),
     ],
 )
-def test_an_embedder_that_answers_nonsense_is_told(answer: Callable[[list[str]], object]) -> None:
+def test_an_embedder_that_answers_nonsense_is_told(answer):
     """Whatever kind of embedder it is, no index is made of it."""
     config = IndexConfig(channels=(VectorChannel(embedder=Plugged(answer)),))
     with pytest.raises(UsageError, match="the embedding function returned"):
@@ -300,7 +298,7 @@ def test_an_embedder_that_answers_nonsense_is_told(answer: Callable[[list[str]],
 
 
 @pytest.mark.parametrize("tools", [3, 600])
-def test_a_model_that_changes_its_dimensions_is_told(tools: int) -> None:
+def test_a_model_that_changes_its_dimensions_is_told(tools):
     """At a query as well as at an insert, the error says what to do."""
     dimensions = [4]
     embedder = FunctionEmbedder(lambda texts: np.ones((len(texts), dimensions[0])))

@@ -104,8 +104,7 @@ def test_only_what_is_new_is_built(store_at):
 
 
 @pytest.mark.parametrize(
-    ("first", "options"),
-    [({}, {"saturation": 2.5}), ({"split": str.split}, {"split": str.split})],
+    ("first", "options"), [({}, {"saturation": 2.5}), ({"split": str.split}, {"split": str.split})]
 )
 def test_other_settings_are_other_data(store_at, first, options):
     """Nothing is read of other settings, nor of a ``split`` of one's own, which has no name."""
@@ -239,7 +238,7 @@ VOCABULARY = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Files of word vectors: the row of piece n is 1 at place n, and half of n at place 0."""
     table = np.eye(len(VOCABULARY), 12, dtype=np.float16)
     table[:, 0] = np.arange(len(VOCABULARY)) / 2
@@ -271,7 +270,7 @@ class Encoder:
         return np.array([[len(sentence), 1.0] for sentence in sentences])
 
 
-def test_a_text_is_the_sum_of_the_vectors_of_its_pieces(folder: Path) -> None:
+def test_a_text_is_the_sum_of_the_vectors_of_its_pieces(folder):
     """Words are lower-cased, identifiers split, and every known piece counts."""
     rows = StaticEmbedder(folder).embed(["ABC", "abc_b", "abcB"])
     assert rows.dtype == np.float32
@@ -281,34 +280,32 @@ def test_a_text_is_the_sum_of_the_vectors_of_its_pieces(folder: Path) -> None:
     assert rows[1][0] == pytest.approx(3.5 + 4.0)
 
 
-def test_what_the_table_does_not_know_is_a_row_of_zeros(folder: Path) -> None:
+def test_what_the_table_does_not_know_is_a_row_of_zeros(folder):
     """Empty texts, signs, emoji and unknown scripts give zeros beside texts that are known."""
     rows = StaticEmbedder(folder).embed(["", "!?", "\U0001f600", "مرحبا", "天", "a"])
     assert [bool(row.any()) for row in rows] == [False, False, False, False, True, True]
 
 
-def test_a_very_long_text_is_cut(folder: Path) -> None:
+def test_a_very_long_text_is_cut(folder):
     """What stands behind the first eight thousand characters changes nothing."""
     embedder = StaticEmbedder(folder)
     long, longer = embedder.embed(["abc " * 2_000, "abc " * 2_000 + "b " * 50_000])
     assert (long == longer).all()
 
 
-def test_pairs_learnt_first_merge_first() -> None:
+def test_pairs_learnt_first_merge_first():
     """The lowest number wins, wherever in the word the pair stands."""
     pieces = WordPieces({"▁": 0, "a": 1, "b": 2, "c": 3, "bc": 4, "▁a": 5, "ab": 6})
     assert pieces.of("abc") == [5, 4]
 
 
-def test_a_word_of_a_hundred_thousand_letters_takes_no_quadratic_time() -> None:
+def test_a_word_of_a_hundred_thousand_letters_takes_no_quadratic_time():
     """Long words are cut, so that merging stays cheap."""
     pieces = WordPieces({"▁": 0, "a": 1, "aa": 2, "aaaa": 3})
     assert len(pieces.of("a" * 100_000)) <= 8_000
 
 
-def test_the_fingerprint_tells_tables_apart(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_fingerprint_tells_tables_apart(folder, tmp_path_factory):
     """The same files give the same fingerprint, other numbers another."""
     other = write_files(
         tmp_path_factory.mktemp("other"), np.ones((len(VOCABULARY), 12), np.float16)
@@ -317,16 +314,14 @@ def test_the_fingerprint_tells_tables_apart(
     assert StaticEmbedder(folder).fingerprint != StaticEmbedder(other).fingerprint
 
 
-def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
+def test_a_table_of_another_form_is_refused(tmp_path):
     """The error names the file and what it holds."""
     write_files(tmp_path, np.ones((10, 12), np.float32), dtype="F32")
     with pytest.raises(UsageError, match=r"l2_supercat_256\.safetensors.*F32"):
         StaticEmbedder(tmp_path).embed(["a"])
 
 
-def test_asking_for_vectors_that_are_not_installed_names_the_pip_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_asking_for_vectors_that_are_not_installed_names_the_pip_line(monkeypatch):
     """Explicit use of the absent extra is an error that says what to type."""
     monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_of_vectors")
     assert word_vectors.packaged_embedder() is None
@@ -334,7 +329,7 @@ def test_asking_for_vectors_that_are_not_installed_names_the_pip_line(
         StaticEmbedder().embed(["a"])
 
 
-def test_a_function_an_encoder_and_an_embedder_are_embedding_models(folder: Path) -> None:
+def test_a_function_an_encoder_and_an_embedder_are_embedding_models(folder):
     """Whatever turns texts into rows is taken as it is."""
     static = StaticEmbedder(folder)
     assert as_embedder(static) is static
@@ -344,13 +339,13 @@ def test_a_function_an_encoder_and_an_embedder_are_embedding_models(folder: Path
         assert embedder.embed(("one", "three")).tolist() == [[3.0, 1.0], [5.0, 1.0]]
 
 
-def test_anything_else_is_no_embedding_model() -> None:
+def test_anything_else_is_no_embedding_model():
     """The error says what would be one."""
     with pytest.raises(UsageError, match="a function that turns a list of texts"):
         as_embedder("all-MiniLM-L6-v2")
 
 
-def test_functions_are_told_apart_by_what_they_answer() -> None:
+def test_functions_are_told_apart_by_what_they_answer():
     """Without a name the fingerprint follows the vectors; with one it is the name."""
 
     def lengths(texts: list[str]) -> list[list[float]]:
@@ -365,7 +360,7 @@ def test_functions_are_told_apart_by_what_they_answer() -> None:
 
 
 @pytest.mark.weights
-def test_the_packaged_vectors_know_synonyms() -> None:
+def test_the_packaged_vectors_know_synonyms():
     """A ticket for a plane is nearer to a flight than to the weather."""
     if packaged_folder() is None:
         pytest.skip('the word vectors are not installed: pip install "agentkit-evolve[vectors]"')

@@ -35,13 +35,13 @@ MODEL = FunctionEmbedder(by_topic, name="topics")
 
 
 @pytest.fixture(autouse=True)
-def no_packaged_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_packaged_vectors(monkeypatch):
     """The same results whether or not the extra is installed."""
     monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_of_vectors")
 
 
 @pytest.fixture
-def library() -> Library:
+def library():
     """Tools that a request may mean without sharing a word with them."""
     return Library(
         [
@@ -188,7 +188,7 @@ def test_there_are_at_most_eight_clauses():
 
 
 @given(st.text(max_size=400))
-def test_clauses_stand_in_the_text(text: str):
+def test_clauses_stand_in_the_text(text):
     """No clause is made up, whatever the text."""
     assert all(part in text for part in clauses(text))
     assert len(both_ends(text * 60)) <= 8_001
@@ -196,7 +196,7 @@ def test_clauses_stand_in_the_text(text: str):
 
 @settings(deadline=None)
 @given(st.integers(1, 4), st.integers(0, 6), st.randoms(use_true_random=False))
-def test_fused_scores_lie_between_0_and_1(texts: int, candidates: int, random):
+def test_fused_scores_lie_between_0_and_1(texts, candidates, random):
     """However much evidence there is, the best candidate has 1, and the fields add up."""
 
     def numbers(*shape: int) -> np.ndarray:

@@ -214,7 +214,7 @@ def tool(name: str, summary: str, required: str = "", optional: str = "") -> Too
 
 
 @pytest.fixture
-def library() -> Library:
+def library():
     """Reviews need a hotel, a hotel needs a place."""
     return Library(
         [

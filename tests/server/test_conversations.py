@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from support.unreliable_store import UnreliableStore
 
-from agentkit import Agent, Episode, Library, Rewrite, Tool, guardrail, tool
+from agentkit import Agent, Episode, Library, Rewrite, Tool, guardrail, open_store, tool
 from agentkit.agent import pending_approvals
+from agentkit.agent.session import happened
 from agentkit.episodes import Verdict
 from agentkit.episodes.labels import as_imported, with_late_verdicts
 from agentkit.errors import UsageError
@@ -117,7 +119,7 @@ async def test_a_call_without_code_is_answered_by_the_client(make_app, talk, sto
         )
     assert call == {"name": "desk_ask", "arguments": '{"what":"price"}'}
     assert answer.json()["choices"][0]["message"]["content"] == 'It gave: {"price":3}'
-    newest, oldest = store.select()
+    newest, oldest = happened(store.select())
     assert newest.resumes == oldest.episode_id
     assert newest.results[0].value == {"price": 3}
     assert newest.history_length == oldest.history_length + 1 == 3
@@ -171,6 +173,51 @@ async def test_nothing_runs_twice(make_app, talk, store):
     assert late.headers["x-should-retry"] == "false"
     ran = [r for e in store.select() for r in e.results if r.status == "ok"]
     assert [r.value for r in ran] == ["3 euros"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_counts_once_though_two_servers_share_the_store(
+    make_app, talk, tmp_path, stream
+):
+    """It is sent to both at once: one goes on, the other says 409, and the call after it runs once."""
+    gone = []
+
+    @tool(effects=["writes"])
+    def pay(what: str) -> str:
+        """Pay."""
+        gone.append(what)
+        return "paid"
+
+    def pays(request):
+        said = sum(message.role == "tool" for message in request.messages)
+        pay = ToolCall(call_id="pay", name="pay", arguments={"what": "A17"})
+        return "Done." if said == 2 else [pay if said else ToolCall(call_id="ask", name="ask")]
+
+    outside = Tool(definition=ToolDefinition(name="ask"))
+    stores = [open_store(f"sqlite:///{tmp_path / 'shared.db'}") for _ in range(2)]
+    apps = [make_app(pays, agent={"store": one, "tools": [outside, pay]}) for one in stores]
+    async with talk(apps[0]) as first, talk(apps[1]) as second:
+        for time in range(1, 5):
+            message = await waiting(first, ASK)
+            answer = chat(ASK, message, result(message, "yes"), stream=stream)
+            answers = await asyncio.gather(*(one.post(URL, json=answer) for one in (first, second)))
+            late = await second.post(URL, json=answer)
+            assert sorted(one.status_code for one in (*answers, late)) == [200, 409, 409]
+            assert late.json()["error"]["code"] == "already_answered"
+            assert gone == ["A17"] * time
+    outputs = {one.output for one in happened(stores[0].select()) if one.resumes}
+    assert outputs == {"Done."}
+
+
+async def test_an_answer_whose_run_did_not_begin_can_be_sent_again(make_app, talk):
+    """The store failed before anything ran: the client reads that, and its answer is not used up."""
+    kept = UnreliableStore(open_store("memory:"), episode_faults=[None, "unanswered"])
+    async with talk(make_app(agent={"store": kept})) as client:
+        message = await waiting(client, ASK)
+        answer = chat(ASK, message, result(message, "3 euros"))
+        failed, again, late = [await client.post(URL, json=answer) for _ in range(3)]
+    assert [one.status_code for one in (failed, again, late)] == [503, 200, 409]
+    assert text(again) == "It gave: 3 euros"
 
 
 async def test_clients_approve_nothing(make_app, talk, store):

@@ -270,6 +270,7 @@ _GONE_KEYS = (
     ("weighting", "by", "advantages"),
     ("tasks", "held_out_share", 1.0),
     ("tasks", "split_file", ""),
+    ("toolace", "first_answer", "sampled"),
     ("coevolution", "every", 1),
     ("coevolution", "acceptance", "validation"),
 )

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from agentkit import tool
 from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task, with_tools as environment_of
-from agentkit_training import Policy, Rollout, TokenSequence, tiny_policy
+from agentkit_training import Rollout, TokenSequence, tiny_policy
 from agentkit_training.generation.decoding import Completion
 
 torch.set_num_threads(1)  # several test processes share the machine
@@ -38,13 +38,13 @@ def get_price(item: str, unit: str = "kg") -> int:
 
 
 @pytest.fixture
-def policy() -> Policy:
+def policy():
     """A random policy of its own for each test."""
     return tiny_policy()
 
 
 @pytest.fixture
-def shop() -> Benchmark:
+def shop():
     """Three questions about prices, in a world where the tool runs."""
     tasks = tuple(
         Task(
@@ -138,7 +138,7 @@ class Writing:
 
 
 @pytest.fixture
-def writing() -> type[Writing]:
+def writing():
     """Makes writers of given texts."""
     return Writing
 

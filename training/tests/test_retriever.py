@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ FILLING = "please can you now today for me the a my our with this"
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> StaticEmbedder:
+def base(tmp_path_factory):
     """Word vectors that know every word of the tests, and nothing of what goes together."""
     folder = tmp_path_factory.mktemp("words")
     texts = [f"{name} {text} {said}" for name, (text, said) in TOOLS.items()]
@@ -71,7 +70,7 @@ def _merges(words: list[str], letters: list[str]) -> list[str]:
 
 
 @pytest.fixture
-def library() -> Library:
+def library():
     return Library(ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items())
 
 
@@ -88,7 +87,7 @@ def asked(count: int, *, only: tuple[str, ...] = tuple(TOOLS)) -> list[Request]:
 
 
 @pytest.fixture(scope="module")
-def vectors(base: StaticEmbedder) -> TrainedVectors:
+def vectors(base):
     library = Library(
         ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()
     )
@@ -97,16 +96,14 @@ def vectors(base: StaticEmbedder) -> TrainedVectors:
     return found
 
 
-def test_held_back_requests_find_their_tools(vectors: TrainedVectors) -> None:
+def test_held_back_requests_find_their_tools(vectors):
     """Words that stand in no tool lead to the right ones, on requests that training never saw."""
     assert vectors.figures["held_back.before@5"] < vectors.figures["held_back.after@5"]
     assert vectors.figures["held_back.after@5"] > 0.9
     assert vectors.provenance["source"] == "a test"
 
 
-def test_words_that_training_never_saw_keep_their_vectors(
-    base: StaticEmbedder, vectors: TrainedVectors
-) -> None:
+def test_words_that_training_never_saw_keep_their_vectors(base, vectors):
     """Only pieces of the tools and the requests have another vector afterwards."""
     trained = replace(base, trained=vectors)
     assert (trained.embed(["unseen"])[:, 0] != 0).any()
@@ -115,7 +112,7 @@ def test_words_that_training_never_saw_keep_their_vectors(
     assert not np.allclose(trained.embed(["kakati"]), base.embed(["kakati"]))
 
 
-def test_a_file_is_read_as_it_was_written(vectors: TrainedVectors, tmp_path: Path) -> None:
+def test_a_file_is_read_as_it_was_written(vectors, tmp_path):
     """Numbers, figures and provenance survive, and the file is small."""
     path = tmp_path / "shop.vectors"
     write_vectors(vectors, path)
@@ -126,9 +123,7 @@ def test_a_file_is_read_as_it_was_written(vectors: TrainedVectors, tmp_path: Pat
     assert path.stat().st_size < 16_000_000
 
 
-def test_vectors_of_another_release_are_refused(
-    base: StaticEmbedder, vectors: TrainedVectors
-) -> None:
+def test_vectors_of_another_release_are_refused(base, vectors):
     """Vectors that changed other word vectors than those that are installed would mix two models."""
     other = replace(vectors, base="probe:3x32:0000000000000000")
     with pytest.raises(UsageError, match="changed other word vectors"):
@@ -146,7 +141,7 @@ def test_vectors_of_another_release_are_refused(
     ],
     ids=["changed number", "cut off", "another version", "empty", "something else"],
 )
-def test_a_damaged_file_is_refused_in_one_line(vectors, tmp_path, damage) -> None:
+def test_a_damaged_file_is_refused_in_one_line(vectors, tmp_path, damage):
     """Whatever is wrong with a file, it is named, with what to do."""
     path = tmp_path / "shop.vectors"
     write_vectors(vectors, path)
@@ -156,7 +151,7 @@ def test_a_damaged_file_is_refused_in_one_line(vectors, tmp_path, damage) -> Non
     assert "\n" not in str(told.value)
 
 
-def test_too_few_requests_are_refused(base: StaticEmbedder, library: Library) -> None:
+def test_too_few_requests_are_refused(base, library):
     """It takes forty requests for two tools; what is missing is said."""
     with pytest.raises(TrainingError, match=r"39 different requests for \d+ tools"):
         train_retriever(library, asked(39), base=base)
@@ -164,7 +159,7 @@ def test_too_few_requests_are_refused(base: StaticEmbedder, library: Library) ->
         train_retriever(library, asked(50, only=("run_kaso",)), base=base)
 
 
-def test_nothing_is_written_where_nothing_is_gained(base: StaticEmbedder, library: Library) -> None:
+def test_nothing_is_written_where_nothing_is_gained(base, library):
     """Requests that say the tools' own names leave nothing to learn, and the report says so."""
     spoken = [
         Request(text=f"{name} {word}", tools=frozenset({name}))
@@ -176,9 +171,7 @@ def test_nothing_is_written_where_nothing_is_gained(base: StaticEmbedder, librar
     assert "must rise by 0.5" in report.why
 
 
-def test_trained_vectors_take_the_place_of_examples(
-    base: StaticEmbedder, vectors: TrainedVectors
-) -> None:
+def test_trained_vectors_take_the_place_of_examples(base, vectors):
     """Both have learned from the same requests, so the stage of examples is left out."""
     names = [stage.name for stage in default_stages(embedder=replace(base, trained=vectors))]
     assert "examples" in [stage.name for stage in default_stages(embedder=base)]
@@ -195,7 +188,7 @@ def episode(number: int, request: Request, *, passed: bool = True) -> Episode:
     )
 
 
-def test_only_episodes_that_passed_are_learned_from() -> None:
+def test_only_episodes_that_passed_are_learned_from():
     """A request is learned with the tools that were called, where a verdict says that it passed."""
     good, bad = asked(2)
     assert requests_of([episode(1, good), episode(2, bad, passed=False)]) == (good,)
@@ -207,22 +200,33 @@ needs_vectors = pytest.mark.skipif(
 
 
 @needs_vectors
-def test_the_command_learns_from_a_store(tmp_path: Path) -> None:
-    """Tools and passed episodes come from the store; the runtime reads the file without torch."""
+@pytest.mark.parametrize("from_file", [False, True])
+def test_the_command_learns_from_a_store(tmp_path, *, from_file):
+    """Tools and passed episodes are a store's, requests a file's where one is given."""
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     store = open_store(url)
     ToolManager(store).register(
         [ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()],
         reason="the tools of a test",
     )
-    store.append_many([episode(number, one) for number, one in enumerate(asked(400))])
+    given, path = asked(400), tmp_path / "shop.vectors"
+    requests = tmp_path / "asked.jsonl"
+    records = [{"query": one.text, "gold": [*one.tools]} for one in given]
+    requests.write_text("\n".join(map(json.dumps, records)))
+    if not from_file:
+        store.append_many([episode(number, one) for number, one in enumerate(given)])
     store.close()
-    path = tmp_path / "shop.vectors"
-    result = CliRunner().invoke(main, ["retriever", "--store", url, "--output", str(path)])
+    options = ["--store", url, "--output", str(path)]
+    options += ["--requests", str(requests), "--json"] if from_file else []
+    result = CliRunner().invoke(main, ["retriever", *options])
     assert result.exit_code == 0, result.output
-    assert "requests held back" in result.stdout
     vectors = TrainedVectors.read(path)
-    assert vectors.provenance["source"] == url
+    assert vectors.provenance["source"] == ("asked.jsonl" if from_file else url)
+    if from_file:
+        report = json.loads(result.stdout)
+        assert (report["requests"], report["digest"]) == (400, vectors.digest)
+        return
+    assert "requests held back" in result.stdout
     retriever = default_retriever(vectors=path)
     library = Library(
         ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()
@@ -232,7 +236,7 @@ def test_the_command_learns_from_a_store(tmp_path: Path) -> None:
 
 
 @needs_vectors
-def test_vectors_are_promoted_and_taken_back(tmp_path: Path, monkeypatch) -> None:
+def test_vectors_are_promoted_and_taken_back(tmp_path, monkeypatch):
     """The log says which vectors a project reads; going back is one command, and is logged, too."""
     monkeypatch.chdir(tmp_path)
     text = 'store = "sqlite:///shop.db"\n[retrieval]\nvectors = "promoted"\n'
@@ -272,37 +276,3 @@ def test_vectors_are_promoted_and_taken_back(tmp_path: Path, monkeypatch) -> Non
     assert CliRunner().invoke(runtime, ["rollback", "--vectors"]).exit_code == 2
     assert CliRunner().invoke(runtime, ["log", "--verify"]).exit_code == 0
     store.close()
-
-
-@needs_vectors
-def test_the_command_learns_from_files(tmp_path: Path) -> None:
-    """Tools and requests may be files, and --json prints what came of it."""
-    tools, requests = tmp_path / "tools.jsonl", tmp_path / "asked.jsonl"
-    tools.write_text(
-        "\n".join(
-            json.dumps({"id": f"id-{name}", "name": name, "description": text})
-            for name, (text, _) in TOOLS.items()
-        )
-    )
-    requests.write_text(
-        "\n".join(
-            json.dumps({"query": one.text, "gold": [f"id-{name}" for name in one.tools]})
-            for one in asked(400)
-        )
-    )
-    path = tmp_path / "shop.vectors"
-    given = ["--tools", str(tools), "--requests", str(requests), "--output", str(path), "--json"]
-    result = CliRunner().invoke(main, ["retriever", *given])
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert report["requests"] == 400
-    assert report["digest"] == TrainedVectors.read(path).digest
-
-
-def test_a_file_of_tools_has_no_episodes(tmp_path: Path) -> None:
-    """--tools alone is misuse: there is nothing that was asked."""
-    tools = tmp_path / "tools.jsonl"
-    tools.write_text('{"name": "run_kaso"}')
-    result = CliRunner().invoke(main, ["retriever", "--tools", str(tools), "--output", "x"])
-    assert result.exit_code == 2
-    assert "--requests FILE" in result.stderr

@@ -184,7 +184,11 @@ async def _propose(
 ) -> ImportedTool:
     """Propose a tool that is new or a new revision, and bring it on as far as it comes."""
     proposal, moved = _proposal(definition, manager, request)
-    record = await manager.submit_async(proposal)
+    try:
+        record = await manager.submit_async(proposal)
+    except UsageError as error:  # no proposal can hold it
+        faults = text_faults(definition)
+        return ImportedTool(name=definition.name, outcome="held", why=str(error), failed=faults)
     why = ""
     if record.is_open and not record.doubts and (agrees or not record.needs):
         record = manager.approve(record.proposal_id, person=request.person, reason=request.reason)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from support.judging import call, episode, row, tools, write  # noqa: F401 - fixtures
 
@@ -29,13 +28,13 @@ LOADED = {"bfcl_agreement", "bfcl_answers", "bfcl_eval", "filelock", "harness"}
 
 
 @pytest.fixture(scope="session")
-def project_root() -> Path:
+def project_root():
     """The folder of the checkout."""
     return Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
-def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def invoke(tmp_path, monkeypatch):
     """Runs ``agentkit ...``, where the plugin is found by its entry point."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -96,7 +95,7 @@ def executed(corpus):
 
 
 @pytest.fixture(scope="module")
-def agreement(project_root: Path):
+def agreement(project_root):
     """The script that compares both checkers, as a module; what it loads is unloaded after it."""
     folder = str(project_root / "tests" / "benchmarks")
     before = set(sys.modules)

@@ -135,18 +135,6 @@ def test_an_empty_folder_is_told(tmp_path):
         load_nestful(tmp_path)
 
 
-@pytest.mark.corpora
-def test_the_real_corpus(corpus):
-    """All 1,300 questions load; the ones with a flow of data are those that upstream counts."""
-    nestful = load_nestful(corpus("nestful"))
-    assert (len(nestful.questions), len(nestful.definitions)) == (1300, 173)
-    assert sum(len(question.trajectory.steps) for question in nestful.questions) == 5867
-    tools = {definition.name for definition in nestful.definitions}
-    assert all(step.tool in tools for q in nestful.questions for step in q.trajectory.steps)
-    recorded = [question for question in nestful.questions if question.is_recorded]
-    assert {question.category for question in recorded} == {"complexfuncbench"}
-
-
 FOLDER = Path(__file__).parent / "sample_nestful"
 
 

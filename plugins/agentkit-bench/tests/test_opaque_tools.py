@@ -47,7 +47,7 @@ def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Two functions in the form of the data, with questions and recordings of ours."""
     questions, whole, bare, first, later, texts = [], [], [], [], [], []
     for key, name, request, gold, result in QUESTIONS:
@@ -103,7 +103,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def data(folder: Path) -> OpaqueTools:
+def data(folder):
     """The sample, read."""
     return OpaqueTools(folder, OPACITY)
 

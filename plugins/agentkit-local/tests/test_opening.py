@@ -387,12 +387,3 @@ def test_lengths_that_a_file_claims_are_not_believed(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(ModelNotFoundError, match=r"odd\.gguf is damaged"):
         texts_of(path, ["general.type"])
-
-
-@pytest.mark.weights
-def test_an_adapter_changes_the_real_model(model, write_adapter):
-    """SmolLM2 answers otherwise with one, and as ever where it counts nothing."""
-    adapter = write_adapter(wide=576, places=["output"])
-    plain = answer("smollm2-135m")
-    assert answer("smollm2-135m", adapter=adapter, adapter_scale=0.1) != plain
-    assert answer("smollm2-135m", adapter=adapter, adapter_scale=0.0) == plain

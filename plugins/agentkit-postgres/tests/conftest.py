@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -18,7 +18,7 @@ Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_cache(tmp_path_factory):
     """The key of the seals, and marks of what was looked at, lie in a cache of the tests' own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AGENTKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -26,7 +26,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def own_server() -> Iterator[PostgresServer]:
+def own_server():
     """A PostgreSQL that is started here, for tests that end it or look at its users."""
     try:
         server = PostgresServer()
@@ -37,7 +37,7 @@ def own_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def server_url(request: pytest.FixtureRequest) -> str:
+def server_url(request):
     """A PostgreSQL: that of AGENTKIT_TEST_POSTGRES_URL, or one that is started here."""
     existing = os.environ.get(URL_VARIABLE)
     if existing:
@@ -47,21 +47,21 @@ def server_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def store_url(server_url: str) -> Iterator[str]:
+def store_url(server_url):
     """URL of an empty store."""
     with empty_store_url(server_url) as url:
         yield url
 
 
 @pytest.fixture
-def own_store_url(own_server: PostgresServer) -> Iterator[str]:
+def own_store_url(own_server):
     """URL of an empty store on the server that is started here."""
     with empty_store_url(own_server.url) as url:
         yield url
 
 
 @pytest.fixture
-def raw() -> Iterator[Raw]:
+def raw():
     """Opens connections to the schema of a store, beside the store."""
     opened: list[psycopg.Connection[tuple[object, ...]]] = []
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import psycopg
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.local_server import free_port
-from support.postgres_server import PostgresServer
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError
@@ -19,7 +17,7 @@ SECRET = "s3cret/pass word"
 QUOTED = "s3cret%2Fpass%20word"
 
 
-def test_parameters_of_ours_are_taken_out() -> None:
+def test_parameters_of_ours_are_taken_out():
     """Ours set the store up; all others go to libpq as they are."""
     address = Address.parse(
         "postgres://ada@db.example:6000/tools?schema=my%20team&pool_size=9&timeout=2.5"
@@ -39,7 +37,7 @@ def test_parameters_of_ours_are_taken_out() -> None:
         *("timeout=0", "timeout=nan", "timeout=soon", "statement_timeout=-1", "colour=red"),
     ],
 )
-def test_a_parameter_that_makes_no_sense_is_refused(parameter: str) -> None:
+def test_a_parameter_that_makes_no_sense_is_refused(parameter):
     """A parameter of ours with a value that means nothing, or one that nobody knows, raises."""
     with pytest.raises(UsageError) as caught:
         Address.parse(f"postgresql://ada:{QUOTED}@db.example/tools?{parameter}")
@@ -56,7 +54,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(parameter: str) -> None:
         "postgresql://[s3cret",
     ],
 )
-def test_a_broken_url_shows_no_password(url: str) -> None:
+def test_a_broken_url_shows_no_password(url):
     """An URL that libpq cannot read is refused without a part of it being repeated."""
     with pytest.raises(UsageError) as caught:
         open_store(url)
@@ -66,7 +64,7 @@ def test_a_broken_url_shows_no_password(url: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12))
-def test_any_password_reaches_libpq_and_is_not_shown(password: str) -> None:
+def test_any_password_reaches_libpq_and_is_not_shown(password):
     """Whatever characters a password has, libpq gets it and neither words nor repr show it."""
     from urllib.parse import quote
 
@@ -77,9 +75,7 @@ def test_any_password_reaches_libpq_and_is_not_shown(password: str) -> None:
     assert "conninfo" not in repr(address)
 
 
-def test_a_wrong_password_is_refused(
-    own_server: PostgresServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_password_is_refused(own_server, caplog):
     """A wrong password raises at once, with the next step, and is told nowhere."""
     caplog.set_level(logging.DEBUG)
     url = own_server.url_of(port=own_server.port, password="wr0ng")
@@ -94,9 +90,7 @@ def test_a_wrong_password_is_refused(
     ("user", "database", "words"),
     [("agentkit", "no_such", "createdb"), ("nobody", "postgres", "user")],
 )
-def test_an_absent_database_or_user_is_refused(
-    own_server: PostgresServer, user: str, database: str, words: str
-) -> None:
+def test_an_absent_database_or_user_is_refused(own_server, user, database, words):
     """A database or a user that is not there raises at once and says what to do."""
     url = own_server.url_of(port=own_server.port, user=user).replace("/postgres", f"/{database}")
     with pytest.raises(StoreError, match=words) as caught:
@@ -106,7 +100,7 @@ def test_an_absent_database_or_user_is_refused(
 
 
 @pytest.fixture(scope="module")
-def refusing(own_server: PostgresServer) -> Iterator[PostgresServer]:
+def refusing(own_server):
     """A server with a user and databases that may not be used."""
     made = ("ROLE shut_out PASSWORD 'x'", "DATABASE private", "ROLE ada LOGIN PASSWORD 'x'")
     with psycopg.connect(own_server.url, autocommit=True) as connection:
@@ -128,9 +122,7 @@ def refusing(own_server: PostgresServer) -> Iterator[PostgresServer]:
         ("ada:x", "postgres?sslmode=require", r"\?sslmode="),
     ],
 )
-def test_a_refusal_says_what_mends_it(
-    refusing: PostgresServer, user: str, end: str, advice: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refusal_says_what_mends_it(refusing, user, end, advice, caplog):
     """What trying again does not mend is no unavailability; it is told once, and not in the log."""
     with pytest.raises(StoreError, match=f"refused the connection.*{advice}") as caught:
         open_store(f"postgresql://{user}@127.0.0.1:{refusing.port}/{end}")
@@ -138,7 +130,7 @@ def test_a_refusal_says_what_mends_it(
     assert caplog.text == ""
 
 
-def test_a_refused_connection_is_told_at_once(own_server: PostgresServer) -> None:
+def test_a_refused_connection_is_told_at_once(own_server):
     """Where nobody listens, the store is unavailable, long before the time to wait is over."""
     with pytest.raises(StoreUnavailableError, match="refused") as caught:
         open_store(own_server.url_of(port=free_port()) + "?timeout=100")

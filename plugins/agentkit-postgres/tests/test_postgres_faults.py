@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import TypeVar
@@ -38,14 +38,14 @@ LONG = 100.0
 
 
 @pytest.fixture
-def proxy(own_server: PostgresServer) -> Iterator[TcpProxy]:
+def proxy(own_server):
     """A network to the server that a test can cut."""
     with TcpProxy(port=own_server.port) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def far_url(own_server: PostgresServer, own_store_url: str, proxy: TcpProxy) -> str:
+def far_url(own_server, own_store_url, proxy):
     """The store's URL through the network, for a program that is not patient."""
     url = with_schema(own_server.url_of(port=proxy.port), Address.parse(own_store_url).schema)
     return f"{url}&timeout=1&statement_timeout=1"
@@ -144,9 +144,7 @@ def check_whole(store: Store, writers: list[Writer]) -> None:
 
 
 @pytest.mark.faults
-def test_a_server_that_ends_in_the_middle_of_load(
-    own_server: PostgresServer, own_store_url: str
-) -> None:
+def test_a_server_that_ends_in_the_middle_of_load(own_server, own_store_url):
     """A server killed or ended while two write loses nothing acknowledged and doubles nothing."""
     open_store(own_store_url).close()
     writers = [Writer(own_store_url, name) for name in ("p", "q")]
@@ -172,7 +170,7 @@ def test_a_server_that_ends_in_the_middle_of_load(
         check_whole(store, writers)
 
 
-def test_an_open_store_outlives_a_restart(own_server: PostgresServer, own_store_url: str) -> None:
+def test_an_open_store_outlives_a_restart(own_server, own_store_url):
     """A store whose connections all broke goes on with the next call, without an error."""
     with closing(open_store(own_store_url)) as store:
         together([partial(store.load)] * 4)  # several connections
@@ -183,9 +181,7 @@ def test_an_open_store_outlives_a_restart(own_server: PostgresServer, own_store_
         assert together([partial(store.commit, ping(2), expected_version=1)] * 4) == [2] * 4
 
 
-def test_a_server_that_is_away_is_told_and_comes_back(
-    own_server: PostgresServer, own_store_url: str
-) -> None:
+def test_a_server_that_is_away_is_told_and_comes_back(own_server, own_store_url):
     """While the server is away each call says so at once; when it is back the store works."""
     with closing(open_store(f"{own_store_url}&timeout=100")) as store:
         store.commit(ping(1), expected_version=0)
@@ -203,7 +199,7 @@ def test_a_server_that_is_away_is_told_and_comes_back(
 
 
 @pytest.mark.faults
-def test_a_silent_network_ends_calls_in_time(far_url: str, proxy: TcpProxy) -> None:
+def test_a_silent_network_ends_calls_in_time(far_url, proxy):
     """A cut that nobody tells of ends each call with an error; mended, the same change goes in once."""
     with closing(open_store(far_url)) as store:
         store.commit(ping(1), expected_version=0)
@@ -218,7 +214,7 @@ def test_a_silent_network_ends_calls_in_time(far_url: str, proxy: TcpProxy) -> N
         assert [one.proposal_id for one in store.history("ping")] == ["p-1", "p-2"]
 
 
-def test_a_writer_that_holds_the_lock_too_long(own_store_url: str, raw: Raw) -> None:
+def test_a_writer_that_holds_the_lock_too_long(own_store_url, raw):
     """A commit that waits too long for another program says so, and changed nothing."""
     with closing(open_store(f"{own_store_url}&timeout=0.3")) as store:
         other = raw(own_store_url)
@@ -233,7 +229,7 @@ def test_a_writer_that_holds_the_lock_too_long(own_store_url: str, raw: Raw) -> 
         assert store.commit(ping(1), expected_version=0) == 1
 
 
-def test_a_statement_that_takes_too_long_is_ended(own_store_url: str, raw: Raw) -> None:
+def test_a_statement_that_takes_too_long_is_ended(own_store_url, raw):
     """A statement that the server cannot do in time ends with advice."""
     with closing(open_store(f"{own_store_url}&statement_timeout=0.3&timeout=5")) as store:
         other = raw(own_store_url)
@@ -244,7 +240,7 @@ def test_a_statement_that_takes_too_long_is_ended(own_store_url: str, raw: Raw) 
         assert store.load().version == 0
 
 
-def test_more_threads_than_connections_wait_for_each_other(own_store_url: str) -> None:
+def test_more_threads_than_connections_wait_for_each_other(own_store_url):
     """Threads share a small pool; one that gets none in time is told which parameter to raise."""
     with closing(open_store(f"{own_store_url}&pool_size=1&timeout=1")) as store:
         changes = [Episode(episode_id=str(number), request="?") for number in range(12)]
@@ -263,7 +259,7 @@ def test_more_threads_than_connections_wait_for_each_other(own_store_url: str) -
         assert store.load().version == 0
 
 
-def test_closing_ends_everything(own_store_url: str, raw: Raw) -> None:
+def test_closing_ends_everything(own_store_url, raw):
     """After close no connection of the store is left, nor a thread, and every use says so."""
     before = threading.active_count()
     store = open_store(f"{own_store_url}&application_name=closing_test")
@@ -306,7 +302,7 @@ store.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_fork_is_told_to_open_again(store_url: str) -> None:
+def test_a_fork_is_told_to_open_again(store_url):
     """A store used in a forked process raises there, and goes on working in its own."""
     program = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, store_url]
     done = subprocess.run(program, capture_output=True, text=True, timeout=LONG, check=True)
@@ -316,7 +312,7 @@ def test_a_fork_is_told_to_open_again(store_url: str) -> None:
     assert done.stderr == ""
 
 
-def test_a_server_that_does_not_flush_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_does_not_flush_is_told_of(caplog):
     """A server with fsync=off is used, with a warning about what may be lost."""
     try:
         server = PostgresServer(options=("fsync=off", "synchronous_commit=off"))

@@ -28,7 +28,7 @@ def as_user(url: str, user: str, password: str) -> str:
     return f"postgresql://{user}:{password}@{url.partition('@')[2]}"
 
 
-def test_each_older_shape_is_brought_up_to_date(store_url: str, raw: Raw) -> None:
+def test_each_older_shape_is_brought_up_to_date(store_url, raw):
     """A database that stopped at any step goes through the others, once each and in order."""
     schema = Address.parse(store_url).schema
     connection = raw(store_url)
@@ -49,7 +49,7 @@ def test_each_older_shape_is_brought_up_to_date(store_url: str, raw: Raw) -> Non
         connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
 
-def test_openers_of_a_new_database_do_not_collide(store_url: str, raw: Raw) -> None:
+def test_openers_of_a_new_database_do_not_collide(store_url, raw):
     """Several that open the same new database at once all get it, and each step ran once."""
     stores = together([partial(open_store, store_url)] * 6)
     assert [isinstance(one, Store) for one in stores] == [True] * 6
@@ -61,7 +61,7 @@ def test_openers_of_a_new_database_do_not_collide(store_url: str, raw: Raw) -> N
     assert [name for (name,) in rows] == list(STEPS)
 
 
-def test_tables_of_another_program_are_left_alone(store_url: str, raw: Raw) -> None:
+def test_tables_of_another_program_are_left_alone(store_url, raw):
     """A schema with a table of our names that agentkit did not make is refused as it is."""
     schema = Address.parse(store_url).schema
     connection = raw(store_url)
@@ -73,7 +73,7 @@ def test_tables_of_another_program_are_left_alone(store_url: str, raw: Raw) -> N
     assert tables.fetchall() == [("episodes",)]
 
 
-def test_an_older_program_does_not_write_into_a_newer_shape(store_url: str, raw: Raw) -> None:
+def test_an_older_program_does_not_write_into_a_newer_shape(store_url, raw):
     """A store that was open when a newer agentkit took the database over reads, and writes no more."""
     store = open_store(store_url)
     store.commit(PING, expected_version=0)
@@ -88,7 +88,7 @@ def test_an_older_program_does_not_write_into_a_newer_shape(store_url: str, raw:
     store.close()
 
 
-def test_a_user_who_only_reads(own_store_url: str, raw: Raw) -> None:
+def test_a_user_who_only_reads(own_store_url, raw):
     """A role with the right to SELECT loads everything; a write says which right it lacks."""
     store = open_store(own_store_url)
     store.commit(PING, expected_version=0)
@@ -115,7 +115,7 @@ def test_a_user_who_only_reads(own_store_url: str, raw: Raw) -> None:
     connection.execute("DROP ROLE reader")
 
 
-def test_a_user_who_writes(own_store_url: str, raw: Raw) -> None:
+def test_a_user_who_writes(own_store_url, raw):
     """The rights that the README names are enough."""
     open_store(own_store_url).close()
     schema = Address.parse(own_store_url).schema
@@ -137,7 +137,7 @@ def test_a_user_who_writes(own_store_url: str, raw: Raw) -> None:
     connection.execute("DROP ROLE bot")
 
 
-def test_a_database_of_another_encoding_is_refused(own_store_url: str, raw: Raw) -> None:
+def test_a_database_of_another_encoding_is_refused(own_store_url, raw):
     """A database that cannot hold every character is refused with the line that makes one."""
     connection = raw(own_store_url)
     connection.execute("DROP DATABASE IF EXISTS latin")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from support.postgres_server import PostgresServer, drop_schema, with_schema
+from support.postgres_server import drop_schema, with_schema
 
 from agentkit import open_store
 from agentkit_postgres import PostgresStore
@@ -23,7 +22,7 @@ ROLES = ("ada", "bot", "reader")
 
 
 @pytest.fixture
-def store_of_readme(own_server: PostgresServer) -> Iterator[str]:
+def store_of_readme(own_server):
     """URL of the store that the README tells of, on a server with the users that it names."""
     with psycopg.connect(own_server.url, autocommit=True) as connection:
         for role in ROLES:
@@ -34,9 +33,7 @@ def store_of_readme(own_server: PostgresServer) -> Iterator[str]:
             connection.execute(f"DROP ROLE {role}".encode())
 
 
-def test_the_readme_runs(
-    store_of_readme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_readme_runs(store_of_readme, tmp_path, monkeypatch):
     """Who types the blocks from top to bottom sees what it shows, at an address of their own."""
     spec = importlib.util.spec_from_file_location("pages_of_plugins", RUNNER)
     assert spec is not None
@@ -49,7 +46,7 @@ def test_the_readme_runs(
     pages.run_page(page, tmp_path, weights=False)
 
 
-def test_the_sql_of_the_readme_runs(store_of_readme: str) -> None:
+def test_the_sql_of_the_readme_runs(store_of_readme):
     """Every statement is one that the server takes."""
     open_store(store_of_readme).close()
     blocks = re.findall(r"```sql\n(.*?)```", README, re.DOTALL)
@@ -59,7 +56,7 @@ def test_the_sql_of_the_readme_runs(store_of_readme: str) -> None:
             connection.execute(block.encode())
 
 
-def test_every_method_is_listed() -> None:
+def test_every_method_is_listed():
     """The list at the end names each public method of the store."""
     methods = [name for name in vars(PostgresStore) if not name.startswith("_")]
     assert [name for name in methods if f"`{name}`" not in README] == []

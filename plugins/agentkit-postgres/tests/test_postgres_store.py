@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -21,7 +21,6 @@ from agentkit.library.checking import check_store
 from agentkit.library.copying import copy_store
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import sample_library
-from agentkit.testing.conformance.formats import EditDefinitions
 from agentkit.testing.conformance.writer import batch, with_event
 from agentkit.tools.definition import Description
 from agentkit_postgres import PostgresStore
@@ -86,19 +85,19 @@ class TestPostgresStore(ServedStoreConformance):
     """A database: everything applies."""
 
     @pytest.fixture
-    def store_url(self, server_url: str) -> Iterator[str]:
+    def store_url(self, server_url):
         with empty_store_url(server_url) as url:
             yield url
 
     @pytest.fixture
-    def oldest_store_url(self, store_url: str, raw: Raw) -> str:
+    def oldest_store_url(self, store_url, raw):
         connection = raw(store_url)
         connection.execute(f"CREATE SCHEMA {Address.parse(store_url).schema}".encode())
         connection.execute(OLDEST_SHAPE.replace("DIGEST", PING).encode())
         return store_url
 
     @pytest.fixture
-    def newer_store_url(self, store_url: str, raw: Raw) -> str:
+    def newer_store_url(self, store_url, raw):
         open_store(store_url).close()
         raw(store_url).execute(
             "INSERT INTO agentkit_migrations VALUES (9999, 'm9999_new', now(), '99.0')"
@@ -106,7 +105,7 @@ class TestPostgresStore(ServedStoreConformance):
         return store_url
 
     @pytest.fixture
-    def raw_contents(self, raw: Raw) -> Callable[[str], object]:
+    def raw_contents(self, raw):
         def read(url: str) -> object:
             connection = raw(url)
             tables = connection.execute(
@@ -118,7 +117,7 @@ class TestPostgresStore(ServedStoreConformance):
         return read
 
     @pytest.fixture
-    def edit_definitions(self, raw: Raw) -> EditDefinitions:
+    def edit_definitions(self, raw):
         def edit_all(url: str, edit: Callable[[str], str]) -> None:
             connection = raw(url)
             for digest, body in connection.execute("SELECT digest, body FROM definitions"):
@@ -135,7 +134,7 @@ VALUES ('blocked', 'finished', '{}', '{}', now(), 0, '')
 BLOCKED = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%keep_epi%'"
 
 
-def test_what_is_kept_later_comes_behind_what_was_read(store_url: str, raw: Raw) -> None:
+def test_what_is_kept_later_comes_behind_what_was_read(store_url, raw):
     """A batch that takes long is not passed by: a copy that is made meanwhile has it."""
     oldest_first = EpisodeFilter(oldest_first=True)
     slow = [Episode(episode_id=name, request="?") for name in ("slow", "blocked")]
@@ -166,7 +165,7 @@ def tool(name: str, summary: str = "") -> ToolDefinition:
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[PostgresStore]:
+def store(store_url):
     """The sample tools."""
     with closing(PostgresStore(store_url)) as store:
         change = LibraryChange(proposal_id="all", upserts=sample_library().definitions)
@@ -177,7 +176,7 @@ def store(store_url: str) -> Iterator[PostgresStore]:
 @pytest.mark.parametrize(
     "summary", [" ".join(f"word{n}" for n in range(200_000)), "x" * 2_000_000, "\0 odd \u2400"]
 )
-def test_texts_that_no_index_takes_are_kept(store: PostgresStore, summary: str) -> None:
+def test_texts_that_no_index_takes_are_kept(store, summary):
     """A text that is too long for the index, or has a NUL in it, is kept whole all the same."""
     odd = tool("odd\0name", summary)
     store.commit(LibraryChange(proposal_id="2", upserts=(odd,)), expected_version=1)
@@ -185,7 +184,7 @@ def test_texts_that_no_index_takes_are_kept(store: PostgresStore, summary: str) 
     assert list(store.check()) == []
 
 
-def test_the_view_shows_the_current_tools(store: PostgresStore, store_url: str, raw: Raw) -> None:
+def test_the_view_shows_the_current_tools(store, store_url, raw):
     """People can ask the view ``tools`` in SQL, down to each part of a definition."""
     store.commit(LibraryChange(proposal_id="2", removals=("bill_split",)), expected_version=1)
     rows = raw(store_url).execute(
@@ -202,14 +201,14 @@ ODD = st.text(st.sampled_from("\0\u24000#a\u0102"), max_size=12)
 
 @settings(deadline=None)
 @given(ODD)
-def test_texts_come_back(text: str) -> None:
+def test_texts_come_back(text):
     """Any text without surrogates is stored without NUL and comes back as it was."""
     assert "\0" not in storable(text)
     assert restored(storable(text)) == text
     assert not is_cut(key(text))
 
 
-def test_long_names_are_names(store_url: str) -> None:
+def test_long_names_are_names(store_url):
     """Names and ids that no index takes are kept whole, found, changed and removed."""
     name, other = "x" * 5000, "x" * 4999 + "\u2400"
     tools = tuple(ToolDefinition(name=one) for one in (name, other))
@@ -242,7 +241,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("statement", DAMAGE)
-def test_damage_is_found_where_it_is(store_url: str, raw: Raw, statement: str) -> None:
+def test_damage_is_found_where_it_is(store_url, raw, statement):
     """What was changed by hand is told with its place, and nothing else is changed by looking."""
     with closing(PostgresStore(store_url)) as store:
         last = None
@@ -263,7 +262,7 @@ def test_damage_is_found_where_it_is(store_url: str, raw: Raw, statement: str) -
         assert check_store(store).faults == faults
 
 
-def test_events_refuse_to_be_changed(store_url: str, raw: Raw) -> None:
+def test_events_refuse_to_be_changed(store_url, raw):
     """Nobody changes, deletes or empties the chain by mistake."""
     with closing(PostgresStore(store_url)) as store:
         store.commit(with_event(batch("p", 0), None, version=1), expected_version=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -19,7 +18,7 @@ pytest.register_assert_rewrite("agentkit.testing.conformance")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_cache(tmp_path_factory):
     """The key of the seals, and marks of what was looked at, lie in a cache of the tests' own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AGENTKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -27,7 +26,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def server_url() -> Iterator[str]:
+def server_url():
     """URL of a Redis server; skips where there is none and none can be started."""
     try:
         with redis_server_url() as url:
@@ -37,14 +36,14 @@ def server_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def library_url(server_url: str) -> Iterator[str]:
+def library_url(server_url):
     """URL of an empty library."""
     with empty_library(server_url) as url:
         yield url
 
 
 @pytest.fixture
-def start_server() -> Iterator[Callable[..., RedisServer]]:
+def start_server():
     """Starts a server of this test's own with some settings; skips where none is installed."""
     try:
         server_program()
@@ -60,7 +59,7 @@ def start_server() -> Iterator[Callable[..., RedisServer]]:
 
 
 @pytest.fixture
-def open_redis() -> Iterator[Callable[[str], RedisStore]]:
+def open_redis():
     """Opens stores, and closes them when the test is over."""
     opened: list[RedisStore] = []
 
@@ -76,13 +75,13 @@ def open_redis() -> Iterator[Callable[[str], RedisStore]]:
 
 
 @pytest.fixture
-def store(library_url: str, open_redis: Callable[[str], RedisStore]) -> RedisStore:
+def store(library_url, open_redis):
     """An empty store."""
     return open_redis(library_url)
 
 
 @pytest.fixture
-def raw() -> Iterator[Callable[[str], tuple[Redis, Keys]]]:
+def raw():
     """A client of redis-py for a URL, and the keys of the library there."""
     opened: list[Redis] = []
 

@@ -43,7 +43,7 @@ def test_everything_can_be_said():
 
 
 @given(password=WORDS, user=WORDS)
-def test_any_password_is_read_and_none_is_shown(password: str, user: str):
+def test_any_password_is_read_and_none_is_shown(password, user):
     """A password of any characters comes through, and no text of an address holds it."""
     address = parse_address(f"redis://{quote(user, safe='')}:{quote(password, safe='')}@host")
     assert (address.user, address.password) == (user, password)
@@ -74,7 +74,7 @@ def test_any_password_is_read_and_none_is_shown(password: str, user: str):
         "redis://[::1",
     ],
 )
-def test_what_means_nothing_is_refused(url: str):
+def test_what_means_nothing_is_refused(url):
     """A URL that cannot be meant is refused with the way to write it."""
     with pytest.raises(UsageError, match=r"rediss?://|prefix|require|timeout|option"):
         parse_address(url)
@@ -92,7 +92,7 @@ def test_what_means_nothing_is_refused(url: str):
         "redis://:hush@host/x",
     ],
 )
-def test_a_broken_url_does_not_give_the_password_away(url: str):
+def test_a_broken_url_does_not_give_the_password_away(url):
     """Neither the message nor what is behind it holds any part of the password."""
     with pytest.raises(UsageError) as caught:
         parse_address(url)

@@ -21,7 +21,6 @@ from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Retention
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.testing.conformance.formats import EditDefinitions
 from agentkit.tools.definition import Description, Origin
 
 
@@ -29,11 +28,11 @@ class TestRedisStore(ServedStoreConformance):
     """The store of the plugin."""
 
     @pytest.fixture
-    def store_url(self, library_url) -> str:
+    def store_url(self, library_url):
         return library_url
 
     @pytest.fixture
-    def newer_store_url(self, library_url, raw) -> str:
+    def newer_store_url(self, library_url, raw):
         store = open_store(library_url)
         change = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
         store.commit(change, expected_version=0)
@@ -43,7 +42,7 @@ class TestRedisStore(ServedStoreConformance):
         return library_url
 
     @pytest.fixture
-    def raw_contents(self, raw) -> Callable[[str], object]:
+    def raw_contents(self, raw):
         def read(url: str) -> object:
             client, keys = raw(url)
             return [client.dump(key) for key in keys.all]
@@ -51,7 +50,7 @@ class TestRedisStore(ServedStoreConformance):
         return read
 
     @pytest.fixture
-    def edit_definitions(self, raw) -> EditDefinitions:
+    def edit_definitions(self, raw):
         def edit_all(url: str, edit: Callable[[str], str]) -> None:
             client, keys = raw(url)
             for digest, body in client.hgetall(keys.definitions).items():

@@ -132,11 +132,7 @@ def test_read_only_holds_for_everybody(studio, act, manager, proposal_id):
 
 @pytest.mark.parametrize(
     ("form", "headers"),
-    [
-        ({}, {}),
-        ({"csrf": "guessed"}, {}),
-        (None, {"origin": "https://elsewhere.example"}),
-    ],
+    [({}, {}), ({"csrf": "guessed"}, {}), (None, {"origin": "https://elsewhere.example"})],
 )
 def test_forms_of_other_sites_change_nothing(studio, act, manager, proposal_id, form, headers):
     """Neither without the token of the session nor from another origin."""

@@ -7,17 +7,12 @@ the tests are skipped. ``STUDIO_PICTURES=FOLDER`` keeps pictures of the pages.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from agentkit.evolution import ToolManager
 from agentkit.evolution.gates import PairedScore, offline_gate
-from agentkit.testing import primitive_library
-
-from .conftest import served_project
 
 pytestmark = pytest.mark.timeout(180)
 PICTURES = os.environ.get("STUDIO_PICTURES", "")
@@ -74,28 +69,6 @@ def pages_of(project):
     )
 
 
-def test_the_story_of_a_rule(project, page):
-    """It fails, is judged, proposed, read, approved; then it works, shows, and is taken back."""
-    tell_the_story(project, page)
-
-
-def test_the_same_story_with_postgres(sign_in):
-    """The studio does not care which store is behind it."""
-    pytest.importorskip("agentkit_postgres", reason="needs agentkit-postgres")
-    from support.local_server import ServerError
-    from support.postgres_server import empty_store_url, postgres_url
-
-    try:
-        with (
-            postgres_url() as server,
-            empty_store_url(server) as store_url,
-            served_project(store_url) as project,
-        ):
-            tell_the_story(project, sign_in(project))
-    except ServerError as error:
-        pytest.skip(str(error))
-
-
 def compared(project, proposal_id):
     """Held-out tasks were done with both definitions, as ``agentkit evolve --tasks`` does."""
     pairs = [
@@ -105,8 +78,8 @@ def compared(project, proposal_id):
     project.manager.assess(proposal_id, [offline_gate(pairs)])
 
 
-def tell_the_story(project, page):
-    """From the failing question to the roll back."""
+def test_the_story_of_a_rule(project, page):
+    """It fails, is judged, proposed, read, approved; then it works, shows, and is taken back."""
     url = project.url
     page.goto(f"{url}/playground")
     assert "I could not work that out." in ask(page, "A loan over 30 months")
@@ -231,38 +204,6 @@ def test_a_proposal_is_decided_by_keys_alone(project, page):
     page.get_by_text("car_loan: rejected").wait_for()
     page.keyboard.press("u")
     page.get_by_text("Nothing waits for you.").wait_for()
-
-
-def test_a_finding_is_mended_by_a_click(project, page):
-    """The proposal shows which words go."""
-    one = project.manager.library["sell_car"].definition
-    words = replace(one.description, summary="Mark a <b>car</b> as sold.")
-    marked = replace(one, name="mark_car", description=words)
-    project.manager.register([marked])
-    page.goto(f"{project.url}/findings")
-    page.get_by_role("button", name="Propose to mend it").click()
-    page.get_by_text("proposed", exact=True).first.wait_for()
-    assert page.locator("del").first.inner_text() == "<b>"
-
-
-def test_composites_are_walked_in_their_picture(project, sign_in):
-    """Each box leads to its tool."""
-    manager = ToolManager(project.store, tools=primitive_library())
-    manager.register(primitive_library())
-    manager.insert(
-        '''
-@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
-def order_total(price: float, count: int, fee: float) -> float:
-    """What an order costs with its fee."""
-    return add(mul(price, count), fee)
-'''
-    )
-    page = sign_in(project)
-    page.goto(f"{project.url}/tools/order_total")
-    page.locator(".dag a", has_text="mul").click()
-    page.wait_for_url("**/tools/mul")
-    page.locator(".dag a", has_text="order_total").click()
-    page.wait_for_url("**/tools/order_total")
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])

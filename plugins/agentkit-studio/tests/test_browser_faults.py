@@ -143,9 +143,7 @@ def hostile(project):
         call_id=HOSTILE, name="car_loan", status="failed", text=HOSTILE + "x" * 10_000_000
     )
     turn = replace(
-        kept.turns[0],
-        message=AssistantMessage(text=HOSTILE, tool_calls=(call,)),
-        results=(huge,),
+        kept.turns[0], message=AssistantMessage(text=HOSTILE, tool_calls=(call,)), results=(huge,)
     )
     labels = {"user": HOSTILE, "note": HOSTILE}
     project.store.append(

@@ -71,10 +71,7 @@ def test_the_projects_own_retriever_ranks(store):
 
     access = Access(user_header="x-user")
     app = create_studio(
-        lambda policy: manager_of(store, lifecycle=policy),
-        store,
-        access=access,
-        retriever=Own(),
+        lambda policy: manager_of(store, lifecycle=policy), store, access=access, retriever=Own()
     )
     page = TestClient(app).get("/tools", params={"q": "x"}, headers={"x-user": "ann"}).text
     assert "the project says so" in page
@@ -264,21 +261,6 @@ def test_a_finding_that_takes_words_opens_the_form(
     assert record.candidate.description.parameters == {"address.city": "Where it goes.\n\nA town."}
 
 
-def test_a_placeholder_of_a_parameter_is_left_out_by_a_click(studio, csrf, manager):
-    """It was never written, so nothing is lost."""
-    schema = {"properties": {"city": {"type": "string", "description": "TODO"}}}
-    manager.register([ToolDefinition.from_schema("ship_order", "Sends what was bought.", schema)])
-    client = studio("rita")
-    page = client.get("/findings", params={"kind": "placeholder"}).text
-    assert "Propose to mend it" in page
-    form = {"csrf": csrf(client), "code": "placeholder"}
-    assert "<del>" in client.post("/tools/ship_order/mend", data=form).text
-    manager.refresh()
-    [record] = manager.ledger.proposals.values()
-    assert record.candidate.description.parameters == {}
-    assert record.candidate.description.summary == "Sends what was bought."
-
-
 def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
     """They keep their lines; they are no tools, so that the doctor says nothing of them."""
     words = Description(summary="You help customers.\n\nBe short.")
@@ -299,7 +281,7 @@ def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
 
 
 def test_a_person_proposes_a_text(studio, csrf, manager):
-    """Of the tool or of a parameter; one that says the same is refused."""
+    """Of the tool or of a parameter; one that says the same, or nothing, is refused."""
     client = studio("rita")
     form = {"csrf": csrf(client), "field": "amount", "text": "Sum of the  loan in euros."}
     page = client.post("/tools/loan_offer/suggest", data=form)
@@ -307,7 +289,10 @@ def test_a_person_proposes_a_text(studio, csrf, manager):
     manager.refresh()
     [record] = manager.ledger.proposals.values()
     assert record.candidate.description.parameters["amount"] == "Sum of the loan in euros."
-    for strange in ({"field": "price"}, {"field": "amount", "text": "Sum of the loan."}):
+    empty = [
+        {"field": field, "text": text} for field in ("amount", "summary") for text in ("", " \n")
+    ]
+    for strange in ({"field": "price"}, {"field": "amount", "text": "Sum of the loan."}, *empty):
         answer = client.post("/tools/loan_offer/suggest", data={**form, **strange})
         assert answer.status_code == 400
     assert studio("vera").post("/tools/loan_offer/suggest", data=form).status_code == 403

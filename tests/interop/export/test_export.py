@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,7 +97,7 @@ def fill(store: Store) -> ToolManager:
 
 
 @pytest.fixture(scope="session")
-def store() -> Iterator[Store]:
+def store():
     """The library that ``fill`` makes, in memory; tests read it and leave it as it is."""
     opened = open_store("memory:")
     fill(opened)
@@ -174,12 +172,12 @@ def _definitions(draw: st.DrawFn) -> ToolDefinition:
 
 
 @pytest.fixture(scope="session")
-def definitions() -> st.SearchStrategy[ToolDefinition]:
+def definitions():
     """Definitions of any shape, with words, examples and origins."""
     return _definitions()
 
 
-def test_an_artifact_tells_all_of_a_store(store: Store) -> None:
+def test_an_artifact_tells_all_of_a_store(store):
     """Every version, revision and event of a store is in its artifact, with who and why."""
     read = ArtifactStore(parse_artifact(artifact_text(artifact_of(store)).encode()))
 
@@ -191,7 +189,7 @@ def test_an_artifact_tells_all_of_a_store(store: Store) -> None:
     assert list(read.events()) == list(store.events())
 
 
-def test_a_part_brings_what_it_calls(store: Store) -> None:
+def test_a_part_brings_what_it_calls(store):
     """Tools that a wanted composite is made of come along; nothing else does."""
     artifact = artifact_of(store, only=["order_total"])
 
@@ -200,7 +198,7 @@ def test_a_part_brings_what_it_calls(store: Store) -> None:
     assert artifact.dag == {"order_total": {"children": ["add", "mul"], "depth": 1, "flat_size": 2}}
 
 
-def test_equal_content_gives_equal_bytes(store: Store, tmp_path: Path) -> None:
+def test_equal_content_gives_equal_bytes(store, tmp_path):
     """Writing twice, or reading and writing again, changes no byte."""
     first, second, packed = (tmp_path / name for name in ("a.json", "b.json", "c.json.gz"))
     write_artifact(artifact_of(store), first)
@@ -212,7 +210,7 @@ def test_equal_content_gives_equal_bytes(store: Store, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json", "c.json.gz"]
 
 
-def test_the_digest_is_the_one_that_was_told(store: Store, tmp_path: Path) -> None:
+def test_the_digest_is_the_one_that_was_told(store, tmp_path):
     """Whoever knows the digest from elsewhere is sure of the content."""
     path = tmp_path / "tools.json"
     told = write_artifact(artifact_of(store), path)
@@ -256,7 +254,7 @@ def broken(record: dict[str, Any], path: str, value: Any) -> None:
         ("digests.sections", None, "digests.sections"),
     ],
 )
-def test_each_changed_part_is_found(store: Store, path: str, value: Any, place: str) -> None:
+def test_each_changed_part_is_found(store, path, value, place):
     """Whatever is changed in the file is refused, and the error says where."""
     record = json.loads(artifact_text(artifact_of(store)))
     broken(record, path, value)
@@ -266,7 +264,7 @@ def test_each_changed_part_is_found(store: Store, path: str, value: Any, place: 
     assert caught.value.place.startswith(place)
 
 
-def test_every_cut_is_told(store: Store) -> None:
+def test_every_cut_is_told(store):
     """A file that ends too early is refused, wherever it ends."""
     data = artifact_text(artifact_of(store)).encode()
     packed = gzip.compress(data, mtime=0)
@@ -293,13 +291,13 @@ def test_every_cut_is_told(store: Store) -> None:
         (b'{"agentkit_artifact": 1' + b"0" * 5_000 + b"}", "cut off or damaged"),
     ],
 )
-def test_what_is_no_artifact_is_told_so(data: bytes, words: str) -> None:
+def test_what_is_no_artifact_is_told_so(data, words):
     """Files of other kinds, and of a newer format, are refused in words that help."""
     with pytest.raises(ArtifactError, match=words):
         parse_artifact(data)
 
 
-def test_a_signature_shows_who_wrote_it(store: Store, tmp_path: Path) -> None:
+def test_a_signature_shows_who_wrote_it(store, tmp_path):
     """With the key a signed artifact is read; unsigned and foreign ones are refused."""
     path = tmp_path / "signed.json"
     write_artifact(artifact_of(store), path, signer=KEY)
@@ -314,7 +312,7 @@ def test_a_signature_shows_who_wrote_it(store: Store, tmp_path: Path) -> None:
         read_artifact(path, verifier=KEY)
 
 
-def test_new_digests_do_not_make_a_new_signature(store: Store) -> None:
+def test_new_digests_do_not_make_a_new_signature(store):
     """Who changes the content and all digests still lacks the key."""
     artifact = signed(artifact_of(store), KEY)
     other = artifact_of(store, version=3)
@@ -325,7 +323,7 @@ def test_new_digests_do_not_make_a_new_signature(store: Store) -> None:
         parse_artifact(json.dumps(record).encode(), verifier=KEY)
 
 
-def test_a_small_file_does_not_unpack_to_any_size() -> None:
+def test_a_small_file_does_not_unpack_to_any_size():
     """A compressed bomb is stopped at a bound that depends on its own size."""
     with pytest.raises(ArtifactError, match="hold more than 16,777,216"):
         parse_artifact(gzip.compress(b" " * 20_000_000))
@@ -343,9 +341,7 @@ def unique(drawn: list[ToolDefinition]) -> list[ToolDefinition]:
 
 @ANY
 @given(data=st.data())
-def test_any_library_comes_back(
-    definitions: st.SearchStrategy[ToolDefinition], data: st.DataObject
-) -> None:
+def test_any_library_comes_back(definitions, data):
     """Digests, origins, order of tools and of parameters survive the file."""
     library = Library(unique(data.draw(st.lists(definitions, max_size=4))))
     read = parse_artifact(artifact_text(artifact_of(library)).encode()).library
@@ -365,7 +361,7 @@ def one(parameters: dict[str, Any], name: str = "f") -> ToolDefinition:
     return ToolDefinition.from_schema(name, "Do it.", parameters)
 
 
-def test_openai_takes_its_tools() -> None:
+def test_openai_takes_its_tools():
     """The types of the official SDK accept both forms of every sample tool."""
     openai_types = pytest.importorskip("openai.types")
     from openai.types.responses import FunctionTool
@@ -376,7 +372,7 @@ def test_openai_takes_its_tools() -> None:
         assert FunctionTool.model_validate(entry, strict=True).strict is False
 
 
-def test_anthropic_takes_its_tools() -> None:
+def test_anthropic_takes_its_tools():
     """The types of the official SDK accept every sample tool."""
     types = pytest.importorskip("anthropic.types")
     from pydantic import TypeAdapter
@@ -389,9 +385,7 @@ def test_anthropic_takes_its_tools() -> None:
 
 @SEVERAL
 @given(data=st.data())
-def test_any_tool_comes_back_from_mcp(
-    definitions: st.SearchStrategy[ToolDefinition], data: st.DataObject
-) -> None:
+def test_any_tool_comes_back_from_mcp(definitions, data):
     """MCP keeps the signature of any definition, its effects included."""
     before = data.draw(definitions)
     batch = definitions_from_json(json.dumps(render([before], "mcp").value))
@@ -402,7 +396,7 @@ def test_any_tool_comes_back_from_mcp(
     assert after.signature.effects == before.signature.effects
 
 
-def test_names_are_mapped_both_ways() -> None:
+def test_names_are_mapped_both_ways():
     """Names that a provider refuses get others, all different, with the way back."""
     names = ("a.b", "a_b", "7up", "Überweisung")
     library = Library([one({"type": "object"}, name) for name in names])
@@ -412,7 +406,7 @@ def test_names_are_mapped_both_ways() -> None:
         assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in rendering.names)
 
 
-def test_a_broken_schema_is_named_with_its_tool() -> None:
+def test_a_broken_schema_is_named_with_its_tool():
     """A definition that a renderer cannot read ends the export with an error that names it."""
     with pytest.raises(UsageError, match="there is no format 'yaml'"):
         render([], "yaml")
@@ -450,7 +444,7 @@ def outcomes(report: ImportReport) -> dict[str, str]:
     return {one.name: one.outcome for one in report.tools}
 
 
-async def test_a_library_comes_in_whole(store: Store) -> None:
+async def test_a_library_comes_in_whole(store):
     """With a person's consent, another library holds the very definitions."""
     artifact = artifact_of(store)
     manager = ToolManager(open_store("memory:"))
@@ -466,7 +460,7 @@ async def test_a_library_comes_in_whole(store: Store) -> None:
     assert again.version == 2
 
 
-async def test_dangerous_tools_wait_for_a_person(store: Store) -> None:
+async def test_dangerous_tools_wait_for_a_person(store):
     """Tools that reach outside stay out until the person agrees to them."""
     manager = ToolManager(open_store("memory:"))
     library = store.load()
@@ -478,7 +472,7 @@ async def test_dangerous_tools_wait_for_a_person(store: Store) -> None:
     assert not (await brought(library, manager, approves_all=True)).of("held")
 
 
-async def test_what_acts_through_other_tools_waits() -> None:
+async def test_what_acts_through_other_tools_waits():
     """A program that calls an undeclared tool or holds literals, and a rule that demands one."""
     undeclared = ToolDefinition.from_schema("mail", "Write.", {"type": "object", "properties": {}})
     own = [tool("note"), undeclared]
@@ -522,7 +516,7 @@ async def test_what_acts_through_other_tools_waits() -> None:
     ],
     ids=["summary", "invisible", "example", "schema", "too large"],
 )
-async def test_a_poisoned_text_is_held(poisoned: ToolDefinition) -> None:
+async def test_a_poisoned_text_is_held(poisoned):
     """Instructions to the model stay out wherever they stand, whoever approves; the rest comes."""
     manager = ToolManager(open_store("memory:"))
     report = await brought([tool("good"), poisoned], manager, approves_all=True)
@@ -532,7 +526,7 @@ async def test_a_poisoned_text_is_held(poisoned: ToolDefinition) -> None:
     assert list(manager.library.tools) == ["good"]
 
 
-async def test_names_that_are_taken_follow_the_rule() -> None:
+async def test_names_that_are_taken_follow_the_rule():
     """Refuse, skip or replace: the rules of 'agentkit tools import'."""
     manager = ToolManager(open_store("memory:"))
     manager.register([tool("note", "Keep a note for later.")])
@@ -547,7 +541,7 @@ async def test_names_that_are_taken_follow_the_rule() -> None:
     assert manager.roll_back("note", reason="not better") == (one.proposal_id,)
 
 
-async def test_a_composite_needs_tools_that_it_fits(store: Store) -> None:
+async def test_a_composite_needs_tools_that_it_fits(store):
     """Over a child of other parameters or over none it is held."""
     library = artifact_of(store, only=["order_total"]).library
     manager = ToolManager(open_store("memory:"))
@@ -561,7 +555,7 @@ async def test_a_composite_needs_tools_that_it_fits(store: Store) -> None:
     assert "order_total" not in manager.library
 
 
-def test_a_history_is_restored(store: Store, tmp_path: Any) -> None:
+def test_a_history_is_restored(store, tmp_path):
     """Versions, changes and events are those of the first store, and the chain holds."""
     artifact = artifact_of(store)
     target = open_store(str(tmp_path / "copy.db"))
@@ -605,7 +599,7 @@ async def let_in(manager: ToolManager, proposal_id: str) -> str:
     return moved.after
 
 
-async def test_a_held_tool_can_be_approved_later() -> None:
+async def test_a_held_tool_can_be_approved_later():
     """It waits in the ledger, comes in with no second import, and can be taken back."""
     store = open_store("memory:")
     manager = ToolManager(store)
@@ -640,7 +634,7 @@ def over_another_add(store: Store, target: Store) -> tuple[Library, ToolManager]
     return part, manager
 
 
-async def test_a_composite_may_be_pinned_to_what_is_here(store: Store) -> None:
+async def test_a_composite_may_be_pinned_to_what_is_here(store):
     """Over other revisions of its children it waits for a person, and then calls those."""
     target = open_store("memory:")
     library, manager = over_another_add(store, target)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from support.model_server import FaultyServer
 
 from agentkit import Library, tool
 from agentkit.interop import Toolset
-from agentkit.library import Store, open_store
+from agentkit.library import open_store
 from agentkit.messages import ToolCall
 
 HOSTS = {
@@ -167,7 +167,7 @@ async def closed(model: Any) -> None:
 
 
 @pytest.fixture
-async def langchain_model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
+async def langchain_model():
     """Makes the framework's chat model over a server, and closes it afterwards."""
     models = []
 
@@ -254,7 +254,7 @@ class Hosts:
 
 
 @pytest.fixture(params=INSTALLED)
-async def host(request: pytest.FixtureRequest) -> AsyncIterator[Hosts]:
+async def host(request):
     """Makes the framework's agent over a toolset and a server; once for each framework here."""
     hosts = Hosts(request.param)
     yield hosts
@@ -262,7 +262,7 @@ async def host(request: pytest.FixtureRequest) -> AsyncIterator[Hosts]:
 
 
 @pytest.fixture
-def store() -> Iterator[Store]:
+def store():
     """A fresh store in memory."""
     opened = open_store("memory:")
     yield opened
@@ -282,13 +282,13 @@ def wipe(path: str) -> str:
 
 
 @pytest.fixture
-def library() -> Library:
+def library():
     """A tool that computes and one that needs approval."""
     return Library([double, wipe])
 
 
 @pytest.fixture
-def call() -> Callable[..., ToolCall]:
+def call():
     """Writes a call: its id, its tool, its arguments."""
 
     def written(call_id: str, name: str, /, **arguments: Any) -> ToolCall:

@@ -12,9 +12,8 @@ from pydantic import BaseModel
 from support.model_server import FaultyServer
 from support.server_steps import Reply
 
-from agentkit import Library, tool
+from agentkit import tool
 from agentkit.interop import Toolset, library_agent, library_middleware
-from agentkit.library import Store
 from agentkit.messages import ToolCall
 
 reason = "needs langchain and langgraph in an environment of their own: run make test-interop"
@@ -24,9 +23,7 @@ lc_tool = pytest.importorskip("langchain_core.tools", reason=reason).tool
 Write = Callable[..., ToolCall]
 
 
-async def test_a_middleware_beside_others(
-    langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_a_middleware_beside_others(langchain_model, library, store, call):
     """Our middleware works with an agent's own tools and with another middleware."""
     from langchain.agents import create_agent
     from langchain.agents.middleware import ModelRetryMiddleware
@@ -54,9 +51,7 @@ class Total(BaseModel):
     total: int
 
 
-async def test_a_structured_answer(
-    langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_a_structured_answer(langchain_model, library, store, call):
     """The call by which the framework takes a structured answer is no call of a tool."""
     from langchain.agents.structured_output import ToolStrategy
 
@@ -74,9 +69,7 @@ async def test_a_structured_answer(
     assert [made.name for made in episode.calls] == ["double"]
 
 
-async def test_a_tool_of_the_caller_that_raises(
-    langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_a_tool_of_the_caller_that_raises(langchain_model, library, store, call):
     """An error of the agent's own tool ends the graph, and the episode is kept with it."""
 
     @lc_tool
@@ -94,9 +87,7 @@ async def test_a_tool_of_the_caller_that_raises(
     assert (episode.stop_reason, episode.error) == ("error", "OSError: disk full")
 
 
-async def test_an_approval_in_another_process(
-    langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_an_approval_in_another_process(langchain_model, library, store, call):
     """An agent that is made anew over the same checkpoints goes on with a call that waits."""
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.types import Command
@@ -121,7 +112,7 @@ def double(x: int) -> int:
 
 
 @pytest.fixture(params=["agent", "middleware"])
-def made(request: pytest.FixtureRequest) -> Callable[..., Any]:
+def made(request):
     """Makes an agent by either door."""
     from langchain.agents import create_agent
 
@@ -133,9 +124,7 @@ def made(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("is_sync", [False, True])
-async def test_the_limit_of_steps(
-    made: Any, langchain_model: Any, library: Library, store: Store, call: Write, *, is_sync: bool
-) -> None:
+async def test_the_limit_of_steps(made, langchain_model, library, store, call, *, is_sync):
     """A graph that reaches its limit of steps is kept with the limit as its reason."""
     from langgraph.errors import GraphRecursionError
 
@@ -151,9 +140,7 @@ async def test_the_limit_of_steps(
     assert len(episode.turns) >= 2
 
 
-async def test_an_agent_inside_of_a_graph(
-    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_an_agent_inside_of_a_graph(made, langchain_model, library, store, call):
     """An agent that another graph calls ends by itself, though the other goes on."""
     from langgraph.errors import GraphRecursionError
     from langgraph.graph import START, MessagesState, StateGraph

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support.model_server import FaultyServer
 from support.server_steps import Reply
 
-from agentkit import Library
 from agentkit.interop import LibraryRunner, Toolset
-from agentkit.library import Store
 from agentkit.messages import ToolCall
 
 reason = "needs openai-agents in an environment of its own: run make test-interop"
@@ -21,7 +19,7 @@ Write = Callable[..., ToolCall]
 
 
 @pytest.fixture
-async def agent() -> AsyncIterator[Callable[..., Any]]:
+async def agent():
     """Makes the framework's agent over a server."""
     from openai import AsyncOpenAI
 
@@ -38,9 +36,7 @@ async def agent() -> AsyncIterator[Callable[..., Any]]:
         await client.close()
 
 
-async def test_hooks_and_tools_of_the_caller(
-    agent: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_hooks_and_tools_of_the_caller(agent, library, store, call):
     """The caller's hooks are told as ever, and the caller's tools stay beside ours."""
     told: list[str] = []
 
@@ -70,7 +66,7 @@ async def test_hooks_and_tools_of_the_caller(
     assert [result.value for result in episode.results] == [8, "theirs 1"]
 
 
-async def test_the_limit_of_turns(agent: Any, library: Library, store: Store, call: Write) -> None:
+async def test_the_limit_of_turns(agent, library, store, call):
     """A run that takes too many turns is kept with the limit as its reason."""
     script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(4)]
     with FaultyServer(script) as server:
@@ -81,9 +77,7 @@ async def test_the_limit_of_turns(agent: Any, library: Library, store: Store, ca
     assert (episode.stop_reason, len(episode.turns)) == ("step_limit", 2)
 
 
-async def test_leaving_a_stream_early(
-    agent: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_leaving_a_stream_early(agent, library, store, call):
     """Who leaves a stream cancels the run; what happened so far is kept."""
     script = [Reply(tool_calls=[call("1", "double", x=4)]), Reply(text="late", seconds=30)]
     with FaultyServer(script) as server:
@@ -97,9 +91,7 @@ async def test_leaving_a_stream_early(
     assert [result.value for result in episode.results] == [8]
 
 
-async def test_resuming_without_a_session(
-    agent: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_resuming_without_a_session(agent, library, store, call):
     """The waiting episode is found by the calls that it waits for, also by another runner."""
     wipe = [Reply(tool_calls=[call(one, "wipe", path="/tmp")]) for one in ("c1", "c2")]
     with FaultyServer([*wipe, "Done."]) as server:
@@ -114,7 +106,7 @@ async def test_resuming_without_a_session(
     assert [result.value for result in last.results] == ["wiped /tmp"]
 
 
-async def test_a_handoff(agent: Any, library: Library, store: Store, call: Write) -> None:
+async def test_a_handoff(agent, library, store, call):
     """What an agent does that is handed off to, with tools of its own, is part of the same run."""
     import agents
 

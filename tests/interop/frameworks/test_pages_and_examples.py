@@ -6,10 +6,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 from support.model_server import FaultyServer
@@ -17,7 +13,6 @@ from support.server_steps import Reply
 
 from agentkit import Library, interop
 from agentkit.errors import MissingExtraError
-from agentkit.messages import ToolCall
 
 EXAMPLES = {
     "pydantic_ai": "pydantic_ai_agent.py",
@@ -28,7 +23,7 @@ PACKAGES = [package for package in EXAMPLES if importlib.util.find_spec(package)
 
 
 @pytest.fixture(scope="module")
-def pages(project_root: Path) -> Iterator[ModuleType]:
+def pages(project_root):
     """The runner of pages, from the tests of the documentation."""
     path = project_root / "tests" / "docs" / "test_pages.py"
     spec = importlib.util.spec_from_file_location("runner_of_pages", path)
@@ -42,7 +37,7 @@ def pages(project_root: Path) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., ToolCall]) -> Any:
+def served(tmp_path, monkeypatch, call):
     """A server in the place of OpenAI, and a fresh working directory."""
     exchange = call("1", "in_dollars", amount=10, currency="EUR")
     with FaultyServer([Reply(tool_calls=[exchange]), "They are 12.5 dollars."]) as server:
@@ -57,9 +52,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("package", PACKAGES)
-def test_page_runs(
-    package: str, pages: ModuleType, project_root: Path, tmp_path: Path, served: FaultyServer
-) -> None:
+def test_page_runs(package, pages, project_root, tmp_path, served):
     """The blocks of the page that are about this framework show what they print."""
     page = project_root / "docs" / "interop.md"
     pages.run_page(page, tmp_path, weights=False, interop=package)
@@ -67,9 +60,7 @@ def test_page_runs(
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_example_runs(
-    package: str, project_root: Path, tmp_path: Path, served: FaultyServer
-) -> None:
+def test_example_runs(package, project_root, tmp_path, served):
     """The example asks the model, runs our tool and shows the episode."""
     script = project_root / "examples" / "frameworks" / EXAMPLES[package]
     done = subprocess.run(
@@ -98,7 +89,7 @@ DOORS = [
 
 
 @pytest.mark.parametrize(("name", "package", "install"), DOORS)
-def test_error_names_the_pip_line(name: str, package: str, install: str) -> None:
+def test_error_names_the_pip_line(name, package, install):
     """Each door of a framework that is not installed says which command brings it."""
     if importlib.util.find_spec(package):
         pytest.skip(f"{package} is installed here")
@@ -108,7 +99,7 @@ def test_error_names_the_pip_line(name: str, package: str, install: str) -> None
     assert install in str(caught.value)
 
 
-def test_an_agent_needs_langchain_as_well() -> None:
+def test_an_agent_needs_langchain_as_well():
     """The agent of LangChain is made by the framework, so its absence is told like the others."""
     if importlib.util.find_spec("langchain"):
         pytest.skip("langchain is installed here")
@@ -116,7 +107,7 @@ def test_an_agent_needs_langchain_as_well() -> None:
         interop.library_agent(Library(), "openai:gpt-4o-mini")
 
 
-def test_importing_loads_no_framework() -> None:
+def test_importing_loads_no_framework():
     """A framework is imported by the function that needs it, also where it is installed."""
     code = (
         "import agentkit.interop.pydantic_ai, agentkit.interop.openai_agents\n"

@@ -17,7 +17,6 @@ from agentkit.agent import ToolPolicy
 from agentkit.diagnosis import diagnose
 from agentkit.errors import ModelRetry
 from agentkit.interop import Toolset
-from agentkit.library import Store
 from agentkit.messages import ToolCall
 
 Write = Callable[..., ToolCall]
@@ -40,9 +39,7 @@ def offered(server: FaultyServer, request: int = 0) -> dict[str, dict[str, Any]]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_run_and_record(
-    host: Any, library: Library, store: Store, call: Write, *, stream: bool
-) -> None:
+async def test_run_and_record(host, library, store, call, *, stream):
     """A call is run, its result read, and the run kept with turns, usage, model and version."""
     script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
     with FaultyServer(script) as server:
@@ -62,9 +59,7 @@ async def test_run_and_record(
     assert episode.seconds > 0
 
 
-async def test_a_wrong_call_is_told_and_learned_from(
-    host: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_a_wrong_call_is_told_and_learned_from(host, library, store, call):
     """The model reads which rule a call broke, and the diagnosis of the episode sees the same."""
     script = [
         Reply(tool_calls=[call("1", "double", x="four")]),
@@ -82,7 +77,7 @@ async def test_a_wrong_call_is_told_and_learned_from(
     assert diagnose(episode, library, None).recoveries[0].outcome == "recovered"
 
 
-async def test_a_tool_that_raises_and_one_that_hangs(host: Any, store: Store, call: Write) -> None:
+async def test_a_tool_that_raises_and_one_that_hangs(host, store, call):
     """An exception, a retry that the author asks for and a timeout are words, never a broken run."""
 
     @tool
@@ -138,9 +133,7 @@ def catalogue() -> Library:
     return Library([*(made(at) for at in range(58)), forecast, timetable])
 
 
-async def test_retrieval_chooses_and_search_finds_more(
-    host: Any, store: Store, call: Write
-) -> None:
+async def test_retrieval_chooses_and_search_finds_more(host, store, call):
     """Of a large library few tools are offered; what the model searches for can be called next."""
     script = [
         Reply(tool_calls=[call("1", "forecast", city="Oslo")]),
@@ -165,9 +158,7 @@ async def test_retrieval_chooses_and_search_finds_more(
     assert [trace.shortlist[0] for trace in episode.turns[1].searches] == ["timetable"]
 
 
-async def test_a_tool_that_nobody_offered(
-    host: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_a_tool_that_nobody_offered(host, library, store, call):
     """Whatever the framework does about a call of an unknown tool, the run is kept with the call."""
     with FaultyServer([Reply(tool_calls=[call("1", "treble", x=4)]), "Sorry."]) as server:
         ended = await host(Toolset(library, store=store), server).run("Thrice 4?")
@@ -177,9 +168,7 @@ async def test_a_tool_that_nobody_offered(
 
 
 @pytest.mark.parametrize("approved", [True, False])
-async def test_approval_in_the_way_of_the_framework(
-    host: Any, library: Library, store: Store, call: Write, *, approved: bool
-) -> None:
+async def test_approval_in_the_way_of_the_framework(host, library, store, call, *, approved):
     """A destructive call waits for a person, whom the framework asks; other calls run meanwhile."""
     calls = [call("1", "wipe", path="/tmp"), call("2", "double", x=4)]
     with FaultyServer([Reply(tool_calls=calls), "Well."]) as server:
@@ -199,9 +188,7 @@ async def test_approval_in_the_way_of_the_framework(
     assert results["1"] == ("ok" if approved else "denied")
 
 
-async def test_a_toolset_that_asks_itself(
-    host: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_a_toolset_that_asks_itself(host, library, store, call):
     """With ``approve`` the framework asks nobody: the application's function decides."""
     asked: list[str] = []
 
@@ -221,7 +208,7 @@ async def test_a_toolset_that_asks_itself(
     assert [result.status for result in episode.results] == ["ok", "denied"]
 
 
-async def test_parallel_calls(host: Any, store: Store, call: Write) -> None:
+async def test_parallel_calls(host, store, call):
     """Calls of one answer run side by side; those that write keep the order of the model."""
     running, most, written = 0, 0, []
 
@@ -258,7 +245,7 @@ async def test_parallel_calls(host: Any, store: Store, call: Write) -> None:
     assert [result.call_id for result in episode.results] == ["1", "2", "3", "4"]
 
 
-async def test_the_model_fails(host: Any, library: Library, store: Store, call: Write) -> None:
+async def test_the_model_fails(host, library, store, call):
     """A run whose model fails raises as the framework raises, and its episode is kept."""
     with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)])]) as server:
         ended = await host(Toolset(library, store=store), server).run("Twice 4?")
@@ -269,7 +256,7 @@ async def test_the_model_fails(host: Any, library: Library, store: Store, call: 
     assert [result.value for result in episode.results] == [8]
 
 
-async def test_a_cancelled_run(host: Any, library: Library, store: Store, call: Write) -> None:
+async def test_a_cancelled_run(host, library, store, call):
     """A run that is cancelled while the model thinks is kept as cancelled."""
     if host.name == "langchain_sync":
         pytest.skip("a thread cannot be cancelled")

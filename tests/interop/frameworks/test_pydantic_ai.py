@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +10,7 @@ from pydantic import BaseModel
 from support.model_server import FaultyServer
 from support.server_steps import Reply
 
-from agentkit import Library
 from agentkit.interop import Toolset, library_capability
-from agentkit.library import Store
 from agentkit.messages import ToolCall
 
 reason = "needs pydantic-ai in an environment of its own: run make test-interop"
@@ -22,7 +20,7 @@ Write = Callable[..., ToolCall]
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
+async def model():
     """Makes the framework's chat model over a server."""
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
@@ -45,7 +43,7 @@ class Total(BaseModel):
     total: int
 
 
-async def test_a_structured_answer(model: Any, library: Library, store: Store, call: Write) -> None:
+async def test_a_structured_answer(model, library, store, call):
     """The call by which the framework takes a structured answer is no call of a tool."""
     script = [
         Reply(tool_calls=[call("1", "double", x=4)]),
@@ -61,9 +59,7 @@ async def test_a_structured_answer(model: Any, library: Library, store: Store, c
     assert episode.turns[-1].message.text == '{"total":8}'
 
 
-async def test_tools_of_the_agent_beside_ours(
-    model: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_tools_of_the_agent_beside_ours(model, library, store, call):
     """A tool of the framework's agent runs as ever, and its result stands in the episode."""
     script = [Reply(tool_calls=[call("1", "double", x=4), call("2", "theirs", a=1)]), "Done."]
     with FaultyServer(script) as server:
@@ -79,7 +75,7 @@ async def test_tools_of_the_agent_beside_ours(
     assert [result.value for result in episode.results] == [8, "theirs 1"]
 
 
-async def test_a_conversation(model: Any, library: Library, store: Store) -> None:
+async def test_a_conversation(model, library, store):
     """Runs that share a history are one session, and each tells how much was said before it."""
     with FaultyServer(["Hi.", "Hi again."]) as server:
         capability = library_capability(Toolset(library, store=store))
@@ -91,9 +87,7 @@ async def test_a_conversation(model: Any, library: Library, store: Store) -> Non
     assert earlier.session_id == later.session_id is not None
 
 
-async def test_a_limit_of_the_framework(
-    model: Any, library: Library, store: Store, call: Write
-) -> None:
+async def test_a_limit_of_the_framework(model, library, store, call):
     """A run that the framework's limits stop is kept with the limit as its reason."""
     script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(4)]
     with FaultyServer(script) as server:
@@ -131,9 +125,7 @@ async def leave_nodes(agent: Any) -> None:
 
 
 @pytest.mark.parametrize("leave", [leave_text, leave_events, leave_nodes])
-async def test_leaving_early(
-    model: Any, library: Library, store: Store, call: Write, leave: Callable[..., Any]
-) -> None:
+async def test_leaving_early(model, library, store, call, leave):
     """Who leaves a stream or an iteration cancels the run; what happened so far is kept."""
     script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8, which is twice four."]
     with FaultyServer(script) as server:
@@ -144,9 +136,7 @@ async def test_leaving_early(
     assert [result.value for result in episode.results] == [8]
 
 
-async def test_a_run_that_breaks_before_the_model_is_asked(
-    model: Any, library: Library, store: Store
-) -> None:
+async def test_a_run_that_breaks_before_the_model_is_asked(model, library, store):
     """A run that the application breaks before its first step is kept with the error."""
     with FaultyServer([]) as server:
         capability = library_capability(Toolset(library, store=store))

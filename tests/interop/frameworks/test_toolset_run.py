@@ -11,7 +11,7 @@ import pytest
 from agentkit import Library, tool
 from agentkit.agent.types import SelectionPolicy
 from agentkit.interop import Toolset, ToolsetRun
-from agentkit.library import LibraryChange, Store
+from agentkit.library import LibraryChange
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
 from agentkit.retrieval import Hit, Retrieval, default_retriever
 from agentkit.tracing import Tracing
@@ -24,9 +24,7 @@ def answered(run: ToolsetRun, *calls: ToolCall, text: str = "") -> None:
     run.answered(AssistantMessage(text=text, tool_calls=calls), usage=Usage(requests=1))
 
 
-async def test_an_episode_like_that_of_an_agent(
-    library: Library, store: Store, call: Write
-) -> None:
+async def test_an_episode_like_that_of_an_agent(library, store, call):
     """Answers and results become turns, kept in the store when the run is finished."""
     run = await Toolset(library, store=store).start("Twice 4?", metadata={"team": "a"}, model="m")
     first = call("1", "double", x="4")
@@ -41,7 +39,7 @@ async def test_an_episode_like_that_of_an_agent(
     assert episode.calls[0].arguments == {"x": "4"}  # as the model wrote it
 
 
-async def test_writes_keep_the_order_of_the_answer(call: Write) -> None:
+async def test_writes_keep_the_order_of_the_answer(call):
     """Of two writing calls the earlier one runs first, though the framework hands it on later."""
     written: list[int] = []
 
@@ -60,7 +58,7 @@ async def test_writes_keep_the_order_of_the_answer(call: Write) -> None:
     assert written == [1, 2]
 
 
-async def test_a_cancelled_call_holds_up_nobody(call: Write) -> None:
+async def test_a_cancelled_call_holds_up_nobody(call):
     """When a call that others wait for is cancelled, they run."""
 
     @tool(effects=["writes"])
@@ -80,7 +78,7 @@ async def test_a_cancelled_call_holds_up_nobody(call: Write) -> None:
     assert (await third).value == 3
 
 
-async def test_a_conversation_keeps_its_version(store: Store, call: Write) -> None:
+async def test_a_conversation_keeps_its_version(store, call):
     """A session goes on with the library version and the tools that it began with."""
 
     def committed(text: str, version: int) -> None:
@@ -98,7 +96,7 @@ async def test_a_conversation_keeps_its_version(store: Store, call: Write) -> No
     assert (await toolset.start("Go", session_id="t")).library.version == 2
 
 
-async def test_a_run_that_goes_on(library: Library, store: Store, call: Write) -> None:
+async def test_a_run_that_goes_on(library, store, call):
     """The run after an approval tells which episode it resumes."""
     toolset = Toolset(library, store=store)
     run = await toolset.start("Clean up", session_id="s")
@@ -113,7 +111,7 @@ async def test_a_run_that_goes_on(library: Library, store: Store, call: Write) -
     assert (await later.finish("Done.")).resumes == waiting.episode_id
 
 
-async def test_results_of_others(library: Library, call: Write) -> None:
+async def test_results_of_others(library, call):
     """What the framework ran or refused itself stands in the episode beside our results."""
     run = await Toolset(library).start("Go")
     calls = [call("1", "theirs", a=1), call("2", "theirs", a=2), call("3", "theirs", a=3)]
@@ -154,7 +152,7 @@ class NotingRetriever:
         return Retrieval(query=query, hits=hits, offered=tuple(named), cards="", tokens=0)
 
 
-async def test_what_goes_on_by_its_session(library: Library, store: Store, call: Write) -> None:
+async def test_what_goes_on_by_its_session(library, store, call):
     """Where episodes tell it, nothing is searched, and the tools are those that there were."""
     retriever = NotingRetriever()
     toolset = Toolset(
@@ -170,7 +168,7 @@ async def test_what_goes_on_by_its_session(library: Library, store: Store, call:
     assert retriever.queries == ["double or wipe it"]
 
 
-async def test_a_retriever_that_raises(library: Library, store: Store) -> None:
+async def test_a_retriever_that_raises(library, store):
     """A run that ends before the model was asked is an episode as well, with what it ended by."""
     toolset = Toolset(library, store=store, retriever=BrokenRetriever(OSError("index is gone")))
     with pytest.raises(OSError, match="index is gone"):
@@ -180,7 +178,7 @@ async def test_a_retriever_that_raises(library: Library, store: Store) -> None:
     assert (episode.stop_reason, episode.error) == ("error", "OSError: index is gone")
 
 
-async def test_cancelled_while_it_is_kept(library: Library, store: Store) -> None:
+async def test_cancelled_while_it_is_kept(library, store):
     """An episode is in the store even where its run is cancelled before a thread could begin."""
     run = await Toolset(library, store=store).start("Hello")
     task = asyncio.create_task(run.finish("Hi."))
@@ -191,7 +189,7 @@ async def test_cancelled_while_it_is_kept(library: Library, store: Store) -> Non
     assert [episode.output for episode in store.select()] == ["Hi."]
 
 
-async def test_a_tool_that_answers_elsewhere(call: Write) -> None:
+async def test_a_tool_that_answers_elsewhere(call):
     """A call of a tool without code is deferred; the value that comes later takes its place."""
     definition = tool(lambda x: x, name="ask", description="Ask somebody.").definition
     run = await Toolset(Library([definition])).start("Go")
@@ -203,7 +201,7 @@ async def test_a_tool_that_answers_elsewhere(call: Write) -> None:
     assert [result.value for result in episode.results] == ["an answer"]
 
 
-async def test_calls_from_threads(library: Library, call: Write) -> None:
+async def test_calls_from_threads(library, call):
     """A framework may hand calls on from threads, each with an event loop of its own."""
     run = await Toolset(library).start("Go")
     calls = [call(str(x), "double", x=x) for x in range(8)]
@@ -221,9 +219,7 @@ reason = "needs opentelemetry-sdk"
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason=reason)
 
 
-async def test_spans_below_those_of_the_framework(
-    library: Library, call: Callable[..., ToolCall]
-) -> None:
+async def test_spans_below_those_of_the_framework(library, call):
     """Retrieval, calls and refused calls are spans in the framework's trace, which is not ours."""
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,19 +73,19 @@ def entry(name: str = "add", description: str = "Add numbers.", **parts: Any) ->
 
 
 @pytest.fixture(name="entry")
-def _entry() -> Callable[..., dict[str, Any]]:
+def _entry():
     """Makes an entry of ``tools/list``."""
     return entry
 
 
 @pytest.fixture
-def fake() -> Callable[..., FakeServer]:
+def fake():
     """Makes an official server that answers what it is told."""
     return FakeServer
 
 
 @pytest.fixture
-def eventually() -> Callable[[Callable[[], bool]], None]:
+def eventually():
     """Waits until something holds that another thread sees to."""
 
     def wait(holds: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -98,7 +98,7 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
 
 
 @pytest.fixture
-def listening() -> Iterator[Callable[..., Any]]:
+def listening():
     """Serves an ASGI application on loopback; gives its address and a way to stop it."""
     stopping: list[Callable[[], None]] = []
 

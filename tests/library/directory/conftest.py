@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,7 @@ def make_tool():
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Iterator[Workshop]:
+def workshop(tmp_path):
     """A store with two tools at version 1."""
     workshop = Workshop(tmp_path / "library")
     workshop.put(tool("ping", "Ping a host."), tool("pong", "Answer."))

@@ -23,8 +23,6 @@ from agentkit.cli.output import print_json, print_line, say
 from agentkit.cli.project import vectors_file
 from agentkit.cli.stores import managed, opened_to_read, person
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.pages import report_html
-from agentkit.library import Library
 from agentkit.library.copying import episodes_of
 from agentkit.models.base import resolve_model
 from agentkit.retrieval import TrainedVectors
@@ -68,8 +66,6 @@ from agentkit_training.jobs.sft import sft_job
 from agentkit_training.recipes import load_recipe
 from agentkit_training.report import run_html
 from agentkit_training.retriever import (
-    Request,
-    read_catalogue,
     read_requests,
     requests_of,
     train_retriever,
@@ -350,7 +346,6 @@ def evaluate(
     part: Literal["train", "validation", "test"] = "test",
     attempts: int = 1,
     temperature: Annotated[float, option(type=click.FloatRange(min=0))] = 0.0,
-    html: Annotated[Path | None, option(type=_PAGE)] = None,
     as_json: AsJson,
     changes: _Changes,
 ) -> None:
@@ -367,7 +362,6 @@ def evaluate(
         part: Which tasks to ask.
         attempts: Tries at each task.
         temperature (NUMBER): Of sampling; 0 is greedy.
-        html (FILE): Write the report as a page, too.
         as_json: Print JSON.
         changes (KEY=VALUE): Change a key of the configuration.
 
@@ -395,10 +389,6 @@ def evaluate(
         retriever=replace(wanted.coevolution, tools=found.tools).make_retriever(found.model),
         command=_command_line(),
     )
-    if html:
-        html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(report_html(report), encoding="utf-8")
-        say(f"Wrote {html}")
     if as_json:
         print_json(report.to_json())
     else:
@@ -449,7 +439,6 @@ def report(run: Path, *, output: Annotated[Path | None, option(type=_PAGE)] = No
 def retriever(
     *,
     store_url: StoreUrl,
-    tools: Annotated[Path | None, option(type=_OLD_FILE)] = None,
     requests: Annotated[Path | None, option(type=_OLD_FILE)] = None,
     output: Annotated[Path | None, option(type=click.Path(path_type=Path, dir_okay=False))] = None,
     promote: bool = False,
@@ -462,7 +451,6 @@ def retriever(
     vectors trained on everything and written. No text of a request is in the file.
 
     Args:
-        tools (FILE): JSON lines with a tool each, instead of a store's.
         requests (FILE): JSON lines with "query" and "gold" (names of tools), instead of a store's
             episodes.
         output (FILE): The file.
@@ -474,16 +462,17 @@ def retriever(
       agentkit-train retriever --promote
       agentkit-train retriever --output shop.vectors
       agentkit-train retriever --store sqlite:///s.db --requests asked.jsonl --output s.vectors
-      agentkit-train retriever --tools tools.jsonl --requests asked.jsonl --output shop.vectors
     """
-    if tools is not None and requests is None:
-        raise UsageError("--tools has no episodes; give --requests FILE as well")
-    if tools is not None and promote:
-        raise UsageError("--promote is for a store, and --tools has none; leave one out")
     if output is None and not promote:
         raise UsageError("where to? Give --output FILE, or --promote for the project's store")
-    catalogue, asked, source = _asked(store_url, tools, requests)
-    found = train_retriever(catalogue, asked, source=source, tell=say)
+    with opened_to_read(store_url) as store:
+        library = store.load()
+        if requests is None:
+            asked = requests_of(episodes_of(store))
+            source = re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", store_url)  # without its password
+        else:
+            asked, source = read_requests(requests, library), requests.name
+    found = train_retriever(library, asked, source=source, tell=say)
     if found.vectors is not None:
         _keep(found.vectors, output, store_url if promote else "")
     if as_json:
@@ -508,19 +497,3 @@ def _keep(vectors: TrainedVectors, output: Path | None, store_url: str) -> None:
         say('Promoted: read where agentkit.toml says vectors = "promoted" in [retrieval].')
     else:
         say(f'Use it with Agent(retriever=default_retriever(vectors="{output}")).')
-
-
-def _asked(
-    store_url: str, tools: Path | None, requests: Path | None
-) -> tuple[Library, tuple[Request, ...], str]:
-    """The tools, what was asked, and where that is from."""
-    if tools is not None and requests is not None:
-        library, names = read_catalogue(tools)
-        return library, read_requests(requests, names), requests.name
-    with opened_to_read(store_url) as store:
-        library = store.load()
-        if requests is not None:
-            names = {name: name for name in library.tools}
-            return library, read_requests(requests, names), requests.name
-        place = re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", store_url)  # without its password
-        return library, requests_of(episodes_of(store)), place

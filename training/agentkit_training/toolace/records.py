@@ -56,9 +56,7 @@ class ToolAceSection:
         attempts: Samples of each task for its difficulty (k).
         temperature: Of these samples.
         selection: Which samples are trained on.
-        refines: Whether self-refine samples are added.
-        first_answer: Which answer these refine: one of the samples, which costs nothing more, or
-            the greedy one, which is what the runtime will refine.
+        refines: Whether self-refine samples are added; each refines one of the samples.
     """
 
     rounds: int = 3
@@ -67,7 +65,6 @@ class ToolAceSection:
     temperature: float = 1.0
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     refines: bool = True
-    first_answer: Literal["sampled", "greedy"] = "sampled"
 
     def __post_init__(self) -> None:
         check_least(self, "rounds", "attempts")

@@ -205,7 +205,7 @@ class Rounds:
         refined = RefineSamples(benchmark=self.train)
         estimates = direct
         if self.settings.refines:
-            refined = await self._refined(number, direct)
+            refined = refine_samples(self.train, self.gold.answers, direct.tasks)
             estimates += await self._estimate(number, "refine", refined.benchmark, refined.answers)
         wanted = self.settings.selection  # a random choice is another one in each round
         selection = select(estimates.tasks, replace(wanted, seed=wanted.seed + number))
@@ -245,21 +245,6 @@ class Rounds:
             seed=self.settings.seed + number * _SEEDS_A_ROUND,
             settings=self._asking,
         )
-
-    async def _refined(self, number: int, direct: Difficulties) -> RefineSamples:
-        first = direct
-        if self.settings.first_answer == "greedy":
-            first = await estimate_difficulty(
-                self._model(),
-                self.train,
-                self.gold.answers,
-                library=self.library,
-                attempts=1,
-                temperature=0,
-                seed=number,
-                settings=self._asking,
-            )
-        return refine_samples(self.train, self.gold.answers, first.tasks)
 
     async def _examples(self, selection: Selection, refined: RefineSamples) -> Examples:
         taken = frozenset(selection.taken)

@@ -74,13 +74,11 @@ def test_a_run_is_not_gone_on_with_under_other_settings(config, tmp_path):
     ]
 
 
-def test_evaluate_reads_the_file_of_a_training(config, tmp_path):
+def test_evaluate_reads_the_file_of_a_training(config):
     """The policy of the file answers the test tasks; the report is that of the runtime."""
-    page = tmp_path / "report.html"
-    result = invoke("evaluate", config, "--json", "--attempts", 2, "--html", page)
+    result = invoke("evaluate", config, "--json", "--attempts", 2)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["total"]["attempts"] == 4
-    assert "Evaluation" in page.read_text()
 
 
 def test_export_needs_weights_that_the_runtime_can_load(config, tmp_path):

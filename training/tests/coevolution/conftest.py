@@ -83,7 +83,7 @@ _BANK = Benchmark(
 
 
 @pytest.fixture
-def bank() -> Benchmark:
+def bank():
     """Four customers who want terms that the bank refuses."""
     return _BANK
 

@@ -7,11 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from agentkit_training.coevolution.checkpoint import (
-    checkpoints,
-    coevolve,
-    newest_checkpoint,
-)
+from agentkit_training.coevolution.checkpoint import checkpoints, coevolve, newest_checkpoint
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine

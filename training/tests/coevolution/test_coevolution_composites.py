@@ -50,7 +50,7 @@ def trajectory(number, *, passed=True):
 
 
 @pytest.fixture
-def orders() -> Benchmark:
+def orders():
     """A question about an order."""
     task = Task(
         task_id="order",

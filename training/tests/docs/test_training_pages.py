@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -15,7 +14,7 @@ PAGES = [path for path in sorted((ROOT / "docs").glob("*.md")) if FLAG in path.r
 
 
 @pytest.fixture(scope="module")
-def pages() -> ModuleType:
+def pages():
     """The runner of pages."""
     spec = importlib.util.spec_from_file_location("agentkit_pages", RUNNER)
     assert spec is not None

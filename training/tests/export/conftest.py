@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,7 +25,7 @@ EVERYWHERE = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "d
 
 
 @pytest.fixture
-def with_adapter() -> Callable[..., Policy]:
+def with_adapter():
     """Puts a LoRA adapter on a policy whose random weights change every answer."""
 
     def adapted(policy: Policy, *, strength: float = 0.5, **settings: Any) -> Policy:
@@ -59,13 +59,13 @@ def architecture(policy: Policy) -> Architecture:
 
 
 @pytest.fixture
-def tiny_gguf(policy: Policy, tmp_path: Path, write_base: Callable[..., Path]) -> Path:
+def tiny_gguf(policy, tmp_path, write_base):
     """The weights of the tiny policy in float32, as llama.cpp reads them."""
     return write_base(policy, tmp_path / "tiny.gguf")
 
 
 @pytest.fixture
-def write_base() -> Callable[..., Path]:
+def write_base():
     """Writes the weights of a small policy as a GGUF file of base weights."""
 
     def write(policy: Policy, path: Path, *, rope_base: float = 10_000.0) -> Path:
@@ -115,7 +115,7 @@ def _add_words(writer: GGUFWriter, policy: Policy) -> None:
 
 
 @pytest.fixture
-def next_tokens_of_file(tmp_path: Path) -> Callable[..., NextTokens]:
+def next_tokens_of_file(tmp_path):
     """The likeliest next tokens after each of some prompts, as llama.cpp computes them."""
     llama = pytest.importorskip("xllamacpp", reason="llama.cpp is not installed")
     sockets = itertools.count()
@@ -141,7 +141,7 @@ def next_tokens_of_file(tmp_path: Path) -> Callable[..., NextTokens]:
 
 
 @pytest.fixture
-def next_tokens_of_policy() -> Callable[..., NextTokens]:
+def next_tokens_of_policy():
     """The same of a policy."""
 
     def compute(policy: Policy, prompts: Prompts) -> NextTokens:
@@ -157,14 +157,14 @@ def next_tokens_of_policy() -> Callable[..., NextTokens]:
 
 
 @pytest.fixture
-def prompts(policy: Policy) -> Prompts:
+def prompts(policy):
     """Beginnings of a question, in tokens."""
     ids: list[int] = policy.tokenizer("What does an apple cost, and what does bread?")["input_ids"]
     return [ids[:length] for length in (1, 5, len(ids))]
 
 
 @pytest.fixture
-def farthest() -> Callable[[NextTokens, NextTokens], float]:
+def farthest():
     """How far two computations are apart: the largest difference of a log-probability.
 
     Of tokens that both have among the likeliest; where hardly any is, they are apart for good.

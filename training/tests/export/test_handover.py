@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -40,7 +39,7 @@ def store():
 
 
 @pytest.fixture
-def made(policy, tiny_gguf, with_adapter, store, tmp_path) -> Path:
+def made(policy, tiny_gguf, with_adapter, store, tmp_path):
     """A hand-over with an adapter and a library."""
     folder = tmp_path / "made"
     trained = with_adapter(policy, target_modules=["q_proj"])

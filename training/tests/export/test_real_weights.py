@@ -37,7 +37,7 @@ def get_price(item: str) -> int:
 
 
 @pytest.fixture
-def base() -> Path:
+def base():
     """The file of SmolLM2's weights; skips the test where they are not installed."""
     weights = pytest.importorskip("agentkit_local.weights", reason="the plugin is not installed")
     try:

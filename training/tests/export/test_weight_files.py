@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from agentkit.messages import UserMessage
 from agentkit.models.base import ModelRequest
-from agentkit_training import Policy, tiny_policy
+from agentkit_training import tiny_policy
 from agentkit_training.errors import ExportError
 from agentkit_training.export.weights import (
     Architecture,
@@ -245,7 +245,7 @@ def test_an_architecture_that_nobody_looked_at_is_refused(tmp_path):
 
 
 @pytest.fixture
-def gemma(policy: Policy) -> Policy:
+def gemma(policy):
     """A random Gemma 3 of two layers, with the words of the tiny policy."""
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 

@@ -17,12 +17,10 @@ from agentkit_training.fine_tuning.examples import Example, Prompting, closing_t
 from agentkit_training.fine_tuning.teaching import make_demonstrations
 from agentkit_training.fine_tuning.training import (
     IGNORED,
-    SftSettings,
     block,
     block_loss,
     mean_loss,
     parts,
-    sft,
     step_orders,
 )
 from agentkit_training.tasks.arithmetic import arithmetic, arithmetic_episodes
@@ -155,16 +153,6 @@ def test_tokens_that_are_read_bear_no_loss():
     assert block([one], pad=0).labels.tolist() == [[6, IGNORED, 8]]
     with pytest.raises(UsageError, match="says of 1 tokens"):
         Example(task_id="1", prompt=(5,), completion=(6, 7), written=(True,))
-
-
-def test_a_policy_learns_a_demonstration_by_heart(roomy):
-    """The loss is a mean over the taught tokens, and falls."""
-    rows = demonstrations_of(roomy).rows[:1]
-    before = mean_loss(roomy, rows)
-    report = sft(roomy, rows, SftSettings(epochs=3))
-    assert report.steps[0].loss == pytest.approx(before, rel=1e-2)
-    assert report.steps[0].loss_tokens == rows[0].loss_tokens
-    assert mean_loss(roomy, rows) < before
 
 
 POLICY = tiny_policy()

@@ -3,11 +3,8 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import zlib
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -34,33 +31,6 @@ from agentkit_bench.retrieval import (
 )
 from agentkit_bench.retrieval_variants import FlatLibrary
 from agentkit_bench.text_hierarchy import Hierarchy, text_tree
-
-
-@pytest.fixture
-def measured(project_root, sample_files, tmp_path):
-    """The rows and the picture for libraries of 6 and of 11 tools."""
-    script = project_root / "tests" / "benchmarks" / "context" / "context_cost.py"
-    tools, queries = map(str, sample_files)
-    command = [sys.executable, str(script), "--tools", tools, "--queries", queries]
-    command += ["--sizes", "6", "11", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = json.loads((tmp_path / "context.json").read_text())["rows"]
-    return rows, (tmp_path / "context.svg").read_text()
-
-
-def test_every_method_is_measured_at_every_size_and_drawn(measured):
-    """A model that reads the whole library sees all gold tools; others pay for what they read."""
-    rows, picture = measured
-    by_place = {(row["method"], row["tools"]): row for row in rows}
-    methods = {"flat library", "paper", "paper, right types", "default"}
-    assert {(method, size) for method in methods for size in (6, 11)} <= by_place.keys()
-    assert by_place["flat library", 11]["shown_recall"] == 1.0
-    assert by_place["flat library", 11]["tokens"] > by_place["flat library", 6]["tokens"]
-    assert by_place["paper", 11]["tokens"] > by_place["paper", 11]["shown"]
-    assert by_place["default", 11]["tokens"] == by_place["default", 11]["shown"] <= 1600
-    shown = [text.text for text in ET.fromstring(picture).iter() if text.text]
-    assert methods <= set(shown)
 
 
 class InOrder:
