@@ -11,6 +11,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -283,12 +284,11 @@ class _Reader(ExpressionReader):
 
     def _default(self, node: ast.expr) -> Default:
         before = len(self.faults)
-        match self.expression(node):
-            case ast.Constant(value=value):
-                return Default(value)  # type: ignore[arg-type]  # others were refused
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
-                if not isinstance(number, bool):
-                    return Default(-number)
+        self.expression(node)
+        with suppress(ValueError):  # it is no constant
+            value = ast.literal_eval(node)
+            if value is None or isinstance(value, bool | int | float | str):
+                return Default(value)
         if len(self.faults) == before:
             what = f"the default `{self.quote(node)}` is not a number, text, truth value or None"
             advice = "Use None, and set the value inside: `if xs is None: xs = []`."

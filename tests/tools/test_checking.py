@@ -462,12 +462,9 @@ def test_the_types_that_a_schema_allows(schema, types) -> None:
 UNSAFE = {
     "(a{0,200}){200}": "too large",
     "(?i)abc": "not every reader",
-    "(?=a)a": "not every reader",
-    r"(a)\1": "not every reader",
     r"\Aa\Z": "not every reader",
     "a{,3}": "not every reader",
     "[0||]": "not every reader",
-    "[": "not a regular expression",
     "x" * 201: "201 characters",
 }
 
