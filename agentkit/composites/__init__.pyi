@@ -2,6 +2,7 @@ from .composite import (
     Composite as Composite,
     called_in as called_in,
     composite_tool as composite_tool,
+    join_effects as join_effects,
     program_from_json as program_from_json,
     program_of as program_of,
     program_to_json as program_to_json,
@@ -30,8 +31,5 @@ from .problems import (
     RUN_CODES as RUN_CODES,
     CompositeLimits as CompositeLimits,
 )
-from .source import (
-    compose as compose,
-    join_effects as join_effects,
-)
+from .source import compose as compose
 from .type_check import Expr as Expr

@@ -38,7 +38,7 @@ from agentkit.composites.problems import (
 from agentkit.composites.waiting import run_waiting
 from agentkit.errors import CompositeError, DefinitionError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 
 # --- the stored form ------------------------------------------------------------------------------
@@ -484,7 +484,8 @@ def composite_tool(
         and its calls are deferred.
 
     Raises:
-        CompositeError: The body is not a program, or a pinned child is missing or has changed.
+        CompositeError: The body is not a program, a pinned child is missing or has changed, or the
+            definition claims to do less than its children.
         DefinitionError: The definition is that of a primitive.
     """
     name = definition.name
@@ -500,6 +501,8 @@ def composite_tool(
         raise refusal(name, problems)
     limits = limits or CompositeLimits()
     children = {child.name: tools[child.name] for child in definition.signature.children}
+    if problems := tuple(fault.at() for fault in _claims(definition, children.values())):
+        raise refusal(name, problems)
     program = program_from_json(definition.body, tools=children, name=name, limits=limits)
     needs_approval = any(child.needs_approval for child in children.values())
     if not all(child.is_bound for child in children.values()):
@@ -520,6 +523,31 @@ def composite_tool(
     )
 
 
+def join_effects(effects: Iterable[Effects]) -> Effects:
+    """The effects of running tools together.
+
+    An effect holds when it holds for one of them, and is absent when it is absent from all;
+    otherwise it stays undeclared. ``idempotent`` is the other way round: it holds when it holds
+    for all. Nothing at all changes nothing.
+
+    Example:
+        >>> reads, deletes = Effects.of(["reads"]), Effects.of(["destructive"])
+        >>> join_effects([reads, deletes]).to_json()
+        {'reads': True, 'writes': True, 'destructive': True}
+    """
+    each = [one.to_json() for one in effects]
+
+    def joined(name: str) -> bool | None:
+        decides = name != "idempotent"
+        declared = {one.get(name) for one in each}
+        if decides in declared:
+            return decides
+        return None if None in declared else not decides
+
+    names = ("reads", "writes", "destructive", "idempotent", "open_world")
+    return Effects(**{name: joined(name) for name in names})
+
+
 def _unfit_children(definition: ToolDefinition, tools: Mapping[str, Tool]) -> Iterator[Fault]:
     name = definition.name
     for pin in definition.signature.children:
@@ -533,3 +561,11 @@ def _unfit_children(definition: ToolDefinition, tools: Mapping[str, Tool]) -> It
                 f"library holds {child.definition.digest[:12]}"
             )
             yield Fault(None, "changed_child", what)
+
+
+def _claims(definition: ToolDefinition, children: Iterable[Tool]) -> Iterator[Fault]:
+    """What a composite says of its effects that is not true of the tools that it calls."""
+    below = join_effects(child.definition.signature.effects for child in children)
+    if freer := sorted(definition.signature.effects.freer_than(below)):
+        what = f"{definition.name!r} claims to do less than what it calls: {', '.join(freer)}"
+        yield Fault(None, "effects", what, "Recompose it from its text.")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
-from agentkit.composites.composite import program_to_json
+from agentkit.composites.composite import join_effects, program_to_json
 from agentkit.composites.parser import ParsedSource, parse, parse_expression
 from agentkit.composites.problems import CompositeLimits, Fault, placed, refusal
 from agentkit.composites.type_check import read_annotation, shown, type_check
@@ -21,7 +21,6 @@ from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import (
     ChildReference,
-    Effects,
     Example,
     Origin,
     Signature,
@@ -52,8 +51,8 @@ def compose(
     """Make the definition of a composite from its text.
 
     Args:
-        source: One ``def`` or ``async def`` in the composite language; imports from ``typing``
-            and ``agentkit`` may stand above it.
+        source: One ``def`` or ``async def`` in the composite language; imports may stand above
+            it, which are not carried out.
         tools: The tools that it may call: a list, a ``Library``, or a mapping by the name that
             the text gives them.
         limits: Caps on the text and on the program.
@@ -88,31 +87,6 @@ def compose(
     faults: list[Fault] = []
     options = _read_decorators(parsed, faults)
     return Composer(parsed, options, faults).definition(limits, reference)
-
-
-def join_effects(effects: Iterable[Effects]) -> Effects:
-    """The effects of running tools together.
-
-    An effect holds when it holds for one of them, and is absent when it is absent from all;
-    otherwise it stays undeclared. ``idempotent`` is the other way round: it holds when it holds
-    for all. Nothing at all changes nothing.
-
-    Example:
-        >>> reads, deletes = Effects.of(["reads"]), Effects.of(["destructive"])
-        >>> join_effects([reads, deletes]).to_json()
-        {'reads': True, 'writes': True, 'destructive': True}
-    """
-    each = [one.to_json() for one in effects]
-
-    def joined(name: str) -> bool | None:
-        decides = name != "idempotent"
-        declared = {one.get(name) for one in each}
-        if decides in declared:
-            return decides
-        return None if None in declared else not decides
-
-    names = ("reads", "writes", "destructive", "idempotent", "open_world")
-    return Effects(**{name: joined(name) for name in names})
 
 
 class Composer:

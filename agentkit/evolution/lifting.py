@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from agentkit.composites.composite import program_to_json
+from agentkit.composites.composite import join_effects, program_to_json
 from agentkit.composites.language import (
     RESERVED,
     Default,
@@ -23,7 +23,6 @@ from agentkit.composites.language import (
     is_text,
     render,
 )
-from agentkit.composites.source import join_effects
 from agentkit.evolution.patterns import Occurrence, Pattern
 from agentkit.evolution.trajectories import Flow, RecordedCall, Trajectory
 from agentkit.retrieval.references import name_words

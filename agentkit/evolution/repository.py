@@ -318,7 +318,7 @@ def _bound(stored: ToolDefinition, tool: Tool) -> Tool:
             f"the parameters of {tool.name!r} in code differ from those in the library; add the "
             "definition in code to the library first (agentkit tools add --on-conflict replace)"
         )
-    return tool.with_definition(stored)
+    return tool.bound_to(stored)
 
 
 def served_library(store: ToolStore, newest: Library, ledger: Ledger) -> Library:

@@ -7,14 +7,14 @@ the same name. Where both say different things, ``code_registration`` settles it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from agentkit.errors import CodeDriftError, DuplicateToolError
 from agentkit.library.library import Library, RecordedNames, link
 from agentkit.library.store import EventStore, ToolStore
-from agentkit.tools.definition import Effects, Signature, ToolDefinition
-from agentkit.tools.tool import Tool
+from agentkit.tools.definition import Signature, ToolDefinition
+from agentkit.tools.tool import Tool, contract_of
 
 
 class LibraryStore(ToolStore, EventStore, Protocol):
@@ -52,6 +52,7 @@ def with_code(library: Library, tools: Sequence[Tool]) -> Library:
             another name is found.
 
     Example:
+        >>> from dataclasses import replace
         >>> from agentkit import Library, tool
         >>> from agentkit.tools.definition import Description
         >>> @tool
@@ -148,25 +149,6 @@ def by_name(tools: Iterable[Tool], library: Library) -> dict[str, ToolDefinition
     return {name: one.definition for name, one in known.items() if not one.definition.is_composite}
 
 
-def contract_of(code: Signature, held: Signature) -> Signature:
-    """The contract that holds: that of the code, and the library's where code declares nothing.
-
-    A result or an effect that somebody added to the library's definition stays, such as the
-    ``destructive`` of a reviewer; that code does *not* write, only code says.
-    """
-    declared = {
-        one.name: mine if (mine := getattr(code.effects, one.name)) is not None else theirs or None
-        for one in fields(Effects)
-        for theirs in (getattr(held.effects, one.name),)
-    }
-    return replace(
-        code,
-        result=held.result if code.result is None else code.result,
-        effects=Effects(**declared),
-        children=held.children,
-    )
-
-
 def agree(code: Signature, held: Signature) -> bool:
     """Whether the library's contract is that of the code, as far as the code declares one."""
     return code == held or contract_of(code, held) == held
@@ -181,4 +163,4 @@ def _bound(tool: Tool, library: Library, names: RecordedNames) -> Tool:
     held = library.get(names.of(tool.definition))
     if held is None or held.definition.signature.parameters != tool.definition.signature.parameters:
         return tool
-    return tool.with_definition(held.definition)
+    return tool.bound_to(held.definition)

@@ -21,7 +21,6 @@ from agentkit.library.code_binding import (
     LibraryStore,
     agree,
     by_name,
-    contract_of,
     with_code,
     without_code,
 )
@@ -34,7 +33,7 @@ from agentkit.tools.rules.records import Rule
 from agentkit.tools.rules.rendering import rule_sentence
 from agentkit.tools.schema import parts_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.tool import Tool
+from agentkit.tools.tool import Tool, contract_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -230,7 +230,8 @@ class Library:
         Args:
             functions: By tool name: a ``Tool`` whose binding is taken, or a callable. Or a list
                 or a ``Library`` of tools, whose bindings go to the definitions of their names, or
-                to those that came from the same place and got another name here.
+                to those that came from the same place and got another name here. Of effects that
+                a tool's code leaves open, a definition's hold where they are stricter.
 
         Raises:
             ToolNotFoundError: A name is not in this snapshot.
@@ -428,7 +429,7 @@ def _bound(definition: ToolDefinition, function: Tool | Callable[..., Any]) -> T
     import inspect
 
     if isinstance(function, Tool):
-        return function.with_definition(definition)
+        return function.bound_to(definition)
     is_async = inspect.iscoroutinefunction(function)
     return Tool(definition=definition, function=function, is_async=is_async)
 

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from agentkit.composites.composite import called_in, program_from_json
+from agentkit.composites.composite import called_in, join_effects, program_from_json
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import READING_LIMITS, Fault
-from agentkit.composites.source import join_effects
 from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, LibraryError, SourceProblem
 from agentkit.library.dag import cycle_among, in_order, reachable, shown

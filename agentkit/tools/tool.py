@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from agentkit.messages import JsonObject
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import EffectName, Effects, Signature, ToolDefinition
 
 
 def tools_by_name(tools: Mapping[str, Tool] | Iterable[Tool]) -> Mapping[str, Tool]:
     """Tools by name: a mapping as it is, and a list or a ``Library`` by the tools' own names."""
     return tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
+
+
+def contract_of(code: Signature, held: Signature) -> Signature:
+    """The contract that holds: that of the code, and the library's where code declares nothing.
+
+    A result or an effect that somebody added to the library's definition stays, such as the
+    ``destructive`` of a reviewer; that code does *not* write, or may be repeated, only code says.
+    """
+    freer = held.effects.freer_than(code.effects)
+    declared = {
+        name: theirs if mine is None and name not in freer else mine
+        for name in get_args(EffectName)
+        for mine, theirs in ((getattr(code.effects, name), getattr(held.effects, name)),)
+    }
+    return replace(
+        code,
+        result=held.result if code.result is None else code.result,
+        effects=Effects(**declared),
+        children=held.children,
+    )
 
 
 def _unchanged(arguments: JsonObject) -> JsonObject:
@@ -80,6 +100,17 @@ class Tool:
     def with_definition(self, definition: ToolDefinition) -> Tool:
         """The same binding under another revision of the definition."""
         return replace(self, definition=definition)
+
+    def bound_to(self, held: ToolDefinition) -> Tool:
+        """The same binding under a library's definition, with the contract that its code declares.
+
+        A composite keeps the contract that is held: linking compares it with what it calls.
+        """
+        if held.is_composite and self.definition.is_composite:
+            return self.with_definition(held)
+        contract = contract_of(self.definition.signature, held.signature)
+        same = contract == held.signature
+        return self.with_definition(held if same else replace(held, signature=contract))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function directly, as if it had not been decorated.

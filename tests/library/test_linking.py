@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from contextlib import closing
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -20,18 +21,28 @@ from agentkit.errors import CodeDriftError, CompositeRunError, ContractViolation
 from agentkit.evolution import ToolManager
 from agentkit.evolution.insertion import Refused, check_composite
 from agentkit.evolution.proposal import Proposal
+from agentkit.interop.export import artifact_of, write_artifact
 from agentkit.interop.export.artifact import dag_of
 from agentkit.library import Author, LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
-from agentkit.library.code_binding import contract_of, pinned
+from agentkit.library.code_binding import pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.library.dag import ancestors, depth, flat_size
 from agentkit.library.library import broken_links, link, link_report
 from agentkit.library.pins import library_faults, pin_faults, repinned
+from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, primitive_library, sample_library
 from agentkit.tools import definitions_from_json
-from agentkit.tools.definition import Description, Effects, Example, Origin, Signature
+from agentkit.tools.definition import (
+    Description,
+    EffectName,
+    Effects,
+    Example,
+    Origin,
+    Signature,
+)
 from agentkit.tools.rules import Between, OneOf
+from agentkit.tools.tool import contract_of
 
 
 @tool
@@ -249,6 +260,57 @@ def test_that_code_does_not_write_only_code_says():
     ).effects.destructive
 
 
+@pytest.mark.parametrize("name", get_args(EffectName))
+@pytest.mark.parametrize("claim", [True, False])
+def test_of_effects_that_code_leaves_open_only_caution_holds(name, claim):
+    """Each effect that the library adds makes the runtime more careful, and never freer."""
+    held = Signature(effects=Effects(**{name: claim}))
+    is_careful = claim != (name == "idempotent")
+    found = getattr(contract_of(Signature(), held).effects, name)
+    assert found is (claim if is_careful else None)
+
+
+HARMLESS = Effects(reads=False, writes=False, destructive=False, idempotent=True, open_world=False)
+
+
+@pytest.mark.filterwarnings("ignore::agentkit.errors.LibraryWarning")
+@pytest.mark.parametrize("when", ["before", "while", "artifact", "bound", "pinned"])
+@pytest.mark.parametrize("declared", [("writes",), ("destructive",), ()])
+def test_a_file_makes_no_call_run_twice_and_none_run_unasked(when, declared, tmp_path):
+    """A file calls a tool of ours harmless, before our code is seen, while it runs, or as the store."""
+    paid = []
+
+    @tool(effects=declared)
+    def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        raise ConnectionError("the line dropped")
+
+    forged = replace(pay.definition, signature=replace(pay.definition.signature, effects=HARMLESS))
+    store = open_store("memory:")
+    change = LibraryChange(proposal_id="1", upserts=(forged,), reason="imported")
+    if when == "artifact":
+        write_artifact(artifact_of(Library([forged])), tmp_path / "theirs.json")
+        where = {"library": open_store(f"artifact:{tmp_path / 'theirs.json'}").load()}
+    elif when == "bound":
+        where = {"library": Library([forged]).bind([pay])}
+    else:
+        where = {"store": store, "store_policy": StorePolicy(pin=1 if when == "pinned" else None)}
+    if when != "while":
+        store.commit(change, expected_version=0)
+    model = ScriptedModel([[ToolCall(call_id="1", name="pay", arguments={"to": "A"})], "done"])
+    agent = Agent(model, tools=[] if when == "bound" else [pay], **where)
+    if when == "while":
+        store.commit(change, expected_version=1)
+        agent.refresh()
+    if "destructive" in declared:
+        assert agent.run_sync("pay A").stop_reason == "deferred"
+        assert paid == []
+    else:
+        agent.run_sync("pay A")
+        assert paid == ["A"]
+
+
 @tool(effects=["reads"])
 def look_up(key: str) -> int:
     """Look a number up."""
@@ -286,6 +348,17 @@ def test_effects_are_those_of_the_children(sound):
     assert "declares not reads, its children together reads, not writes" in fault.message
     bare = replace(signature, effects=Effects())
     assert "declares no effects" in library_faults(changed_both(sound, signature=bare))[0].message
+
+
+def test_a_composite_that_claims_less_than_its_children_is_not_run(sound):
+    """Whatever wrote it there: it has no code, and the effect is named."""
+    own = sound["both"].definition.signature
+    free = replace(own, effects=replace(own.effects, idempotent=True))
+    refused = link_report(changed_both(sound, signature=free)).refused
+    assert [problem.code for problem in refused["both"]] == ["effects"]
+    assert "idempotent" in refused["both"][0].message
+    careful = replace(own, effects=replace(own.effects, destructive=True))
+    assert link_report(changed_both(sound, signature=careful)).refused == {}
 
 
 def test_programs_of_any_origin_keep_the_rules(sound):
@@ -592,8 +665,6 @@ def test_a_pinned_version_is_used_and_nothing_is_written(store):
 
 def test_a_store_that_is_only_read_is_used_as_it_is(tmp_path, store):
     """An artifact takes no writes; the agent starts, and says what was not registered."""
-    from agentkit.interop.export import artifact_of, write_artifact
-
     far = replace(loan.definition, name="far")
     write_artifact(artifact_of(Library([far])), tmp_path / "other.json")
     library, binding = bind_code(open_store(f"artifact:{tmp_path / 'other.json'}"), [loan])
