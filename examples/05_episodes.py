@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from agentkit import Agent, open_store
-from agentkit.episodes.files import read_episodes, write_episodes
+from agentkit.episodes.files import export_episodes, read_episodes
 from agentkit.library.store import EpisodeFilter
 from agentkit.testing import ScriptedModel
 
@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as folder:
     agent.run_sync("Who am I?", session_id="chat", metadata={"channel": "web"})
 
     file = Path(folder) / "episodes.jsonl"
-    write_episodes(file, store.select(EpisodeFilter(session_id="chat", oldest_first=True)))
+    export_episodes(file, store.select(EpisodeFilter(session_id="chat", oldest_first=True)))
     store.close()
     for episode in read_episodes(file):
         print(episode.request, "->", episode.output, dict(episode.metadata))

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from agentkit import Episode, ToolDefinition, fetch, open_store
 from agentkit._waiting import wait_for
 from agentkit.cli.main import main
-from agentkit.episodes.files import export_episodes, write_episodes
+from agentkit.episodes.files import export_episodes
 from agentkit.errors import FetchError
 from agentkit.fetch import PackageFile, cache_directory, fetch_package_files
 from agentkit.library import LibraryChange
@@ -63,17 +63,16 @@ def test_a_mode_that_somebody_chose_stays(tmp_path):
 def test_a_stricter_umask_is_respected(tmp_path):
     """Nothing is granted that the user's umask takes away."""
     os.umask(0o277)
-    write_episodes(tmp_path / "e.jsonl", [EPISODE])
+    export_episodes(tmp_path / "e.jsonl", [EPISODE])
     assert mode(tmp_path / "e.jsonl") == 0o400
 
 
 def test_files_of_episodes(tmp_path):
     """JSON lines and compressed ones are the owner's."""
-    write_episodes(tmp_path / "appended.jsonl", [EPISODE])
     for name in ("e.jsonl", "e.jsonl.gz"):
         export_episodes(tmp_path / name, [EPISODE])
     files = [path for path in tmp_path.iterdir() if path.is_file()]
-    assert len(files) == 3
+    assert len(files) == 2
     assert {mode(path) for path in files} == {0o600}
     (tmp_path / "e.jsonl").chmod(0o640)
     export_episodes(tmp_path / "e.jsonl", [EPISODE])

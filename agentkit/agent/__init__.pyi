@@ -1,7 +1,6 @@
 from .code_mode import (
     program_tool as program_tool,
     signature as signature,
-    with_fenced_program as with_fenced_program,
 )
 from .delegation import (
     HANDED_OVER_BY as HANDED_OVER_BY,

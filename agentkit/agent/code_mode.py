@@ -38,7 +38,7 @@ from agentkit.errors import (
     ToolFailed,
     ToolSignal,
 )
-from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
+from agentkit.messages import JsonObject, ToolCall, ToolResult
 from agentkit.models.base import RUN_TOOL
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import Effects, Specification, ToolDefinition
@@ -257,22 +257,6 @@ def _as_function(body: Sequence[ast.stmt]) -> Function:
     made = ast.FunctionDef(name=_NAME, args=empty, body=[*body], decorator_list=[])
     made.lineno, made.col_offset = 1, 0
     return made
-
-
-def with_fenced_program(message: AssistantMessage, tools: Mapping[str, Tool]) -> AssistantMessage:
-    """An answer that is a program in a fenced block, from a model without tools, as its call.
-
-    Only a block that calls a tool, and is in the language, is meant: others are for people.
-    """
-    found = None if message.tool_calls else _FENCED.search(message.text)
-    if found is None:
-        return message
-    try:
-        calls_tools = bool(read_program(found[1], tools).children)
-    except CompositeError:
-        return message
-    call = ToolCall(call_id="program", name=RUN_TOOL, arguments={"program": found[1]})
-    return replace(message, tool_calls=(call,)) if calls_tools else message
 
 
 def _invalid(problems: Sequence[SourceProblem]) -> str:

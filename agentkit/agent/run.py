@@ -32,7 +32,7 @@ from agentkit.agent.types import (
     HandedOver,
     Instructions,
     NoSpan,
-    Observers,
+    Observer,
     RefineSettings,
     RunEvent,
     RunFinished,
@@ -44,6 +44,7 @@ from agentkit.agent.types import (
     asks_person,
     deferred_calls,
     ignore,
+    tell,
     waiting_calls,
 )
 from agentkit.episodes import (
@@ -137,7 +138,7 @@ class AgentRunner:
     price: Price | None
     guardrails: tuple[Guardrail[Any], ...]
     history_processors: tuple[HistoryProcessor[Any], ...]
-    observers: Observers
+    observers: tuple[Observer, ...]
     tracing: Tracing | None
 
     async def run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
@@ -271,7 +272,7 @@ class Run:
                 refinement=self._agent.refinement,
                 ends_loop=self._start.ends_loop,
             )
-            self._agent.observers.tell(finished)
+            tell(self._agent.observers, finished)
         return result
 
     def _ended(self) -> None:
@@ -514,10 +515,9 @@ class Run:
         return replace(response, message=replace(response.message, text=text))
 
     def _normal(self, response: ModelResponse) -> ModelResponse:
-        message = response.message
-        if self._agent.code_mode:
-            message = agent_door.with_fenced_program(message, self._executor.tools.at_hand())
-        normal = normalize_response(message, self._turns, has_programs=self._agent.code_mode)
+        normal = normalize_response(
+            response.message, self._turns, has_programs=self._agent.code_mode
+        )
         return replace(response, message=normal)
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
@@ -755,6 +755,7 @@ class DeferredResults:
             if call.call_id in self.values:
                 found = await executor.answered(call, self.values[call.call_id])
                 self._found[call.call_id] = found
+        await asyncio.sleep(0)  # whoever was cancelled while the answers were recorded ends here
         executor.remember([*self._known, *(one.result for one in self._replayed.values())])
         executor.replayed = self._replayed
         known = {result.call_id for result in self._known}

@@ -464,7 +464,7 @@ class ToolSelector:
         """The cards that the conversation began with, or those of its first request."""
         if first is not None:
             return first.cards
-        if found is None or not self._policy.show_cards:
+        if found is None:
             return ()
         names = (hit.definition.name for hit in found.hits)
         return tuple(name for name in names if name not in tools)

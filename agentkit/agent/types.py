@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
 
@@ -295,14 +295,11 @@ class SelectionPolicy:
     Attributes:
         search_tool: Whether a model that is offered a part of the library can ask for more, with a
             tool named ``search_tools``. A library that has a tool of that name keeps it instead.
-        show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
-            first request of a conversation, within the retriever's token budget.
         examples: How many worked calls (L4) of each offered tool the model reads, at most. They are
             learned from what went well; long ones are left out.
     """
 
     search_tool: bool = True
-    show_cards: bool = True
     examples: int = 0
 
 
@@ -600,38 +597,20 @@ class Observer(Protocol):
         """Take notice, on the event loop of the run and before its caller goes on.
 
         So nothing may be waited for here: put the run on a queue and return. An exception is
-        logged and counted (``Agent.observer_errors``), and the run goes on as if nothing was.
+        logged, and the run goes on as if nothing was.
         """
         ...
 
 
-class Observers:
-    """Tells several observers, and keeps their errors from the run.
-
-    Args:
-        observers: In the order in which they are told.
-
-    Attributes:
-        errors: How often an observer raised.
-    """
-
-    def __init__(self, observers: Iterable[Observer]) -> None:
-        self._observers = tuple(observers)
-        self.errors = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._observers)
-
-    def tell(self, run: FinishedRun) -> None:
-        """Tell each observer."""
-        for observer in self._observers:
-            try:
-                observer.observe(run)
-            except Exception as error:  # noqa: BLE001 - logged
-                self.errors += 1
-                message = "the observer %s failed on episode %s, which was answered all the same"
-                about = (type(observer).__name__, run.result.episode.episode_id)
-                episodes.log_failure(logger, error, message, *about)
+def tell(observers: Sequence[Observer], run: FinishedRun) -> None:
+    """Tell each observer, and keep its errors from the run."""
+    for observer in observers:
+        try:
+            observer.observe(run)
+        except Exception as error:  # noqa: BLE001 - logged
+            message = "the observer %s failed on episode %s, which was answered all the same"
+            about = (type(observer).__name__, run.result.episode.episode_id)
+            episodes.log_failure(logger, error, message, *about)
 
 
 class NoSpan:

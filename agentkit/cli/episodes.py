@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from itertools import chain, islice
-from typing import Annotated, Literal, TextIO, cast
+from typing import Annotated, Literal
 
 import click
 
@@ -27,7 +27,7 @@ from agentkit.cli.output import (
 from agentkit.cli.stores import opened_if_there, opened_to_read
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
-from agentkit.episodes.files import export_episodes, write_episodes
+from agentkit.episodes.files import encode_episode, export_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
@@ -218,13 +218,19 @@ def export(
         found = choice.of(store, oldest_first=True)
         chosen = map(Redaction(), found) if redact else found
         if output == "-":
-            with click.open_file("-", "w", encoding="utf-8") as stdout:
-                count = write_episodes(cast("TextIO", stdout), chosen)
+            lines = (encode_episode(one) for one in chosen)
+            count = sum(map(_told, lines))
         else:
             count = export_episodes(output, chosen)
     if as_json and output != "-":
         print_json({"file": output, "episodes": count})
     say(f"{plural(count, 'episode')} written")
+
+
+def _told(line: str) -> int:
+    """Write a line to stdout; gives 1."""
+    click.echo(line)
+    return 1
 
 
 @command(group=episodes)

@@ -47,7 +47,6 @@ from agentkit.tools.rules.rendering import demand, keywords
 from agentkit.tools.schema import (
     Steps,
     allowed_types,
-    excerpt,
     for_same_value,
     parts_at,
     path_steps,
@@ -368,12 +367,13 @@ class RuleChecker:
         self, rule: Rule, sentence: str, path: _Path, nearest: tuple[str, ...] = ()
     ) -> ToolFailure:
         has_schema = bool(path) and not isinstance(rule, CallBefore)
-        offered = self.definition.parameters_schema
+        place = "".join("[]" if isinstance(step, int) else f".{step}" for step in path)[1:]
+        parts = parts_at(self.definition.parameters_schema, place) if has_schema else []
         return ToolFailure(
             kind="contract_violated",
             rule=sentence,
             path=path_text(path),
-            schema_excerpt=excerpt(offered, path) if has_schema else None,
+            schema_excerpt=next((one for one in parts if isinstance(one, Mapping)), None),
             nearest=nearest,
             cause=rule.kind,
         )

@@ -183,12 +183,9 @@ def names_in(node: Program | ast.AST) -> set[str]:
     return {one.id for one in walk(node) if isinstance(one, ast.Name)}
 
 
-def statements(block: Block) -> Iterator[ast.stmt]:
-    """Every statement of a block, also of the blocks inside it, in the order written."""
-    for node in block:
-        yield node
-        if isinstance(node, ast.If | ast.For):
-            yield from statements([*node.body, *node.orelse])
+def statements(node: Program | ast.AST) -> Iterator[ast.stmt]:
+    """Every statement inside a node, also of the blocks inside it, in the order written."""
+    return (one for one in walk(node) if isinstance(one, ast.stmt))
 
 
 def within(node: Comprehension) -> tuple[ast.expr, ...]:
@@ -391,7 +388,7 @@ def dead_calls(program: Program, children: Mapping[str, Tool]) -> Iterator[ast.C
         name for name, tool in children.items() if tool.definition.signature.effects.is_read_only
     }
     read = names_in(program) if idle else set()
-    for node in statements(program.body) if idle else ():
+    for node in statements(program) if idle else ():
         call = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign) else None
         if isinstance(call, ast.Call) and child_of(call) in idle:
             yield from [call] if read.isdisjoint(targets_of(node)) else []

@@ -327,7 +327,7 @@ def type_check(
     types = _Types(program, parameters, tools)
     faults = [fault for call in calls(program) for fault in types.argument_faults(call)]
     returned: Bases = _NEVER
-    for node in statements(program.body):
+    for node in statements(program):
         if isinstance(node, ast.Return) and node.value is not None:
             bases = types.of(node.value)
             returned |= bases

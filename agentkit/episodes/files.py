@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TextIO, TypeAlias, cast
+from typing import IO, Any, BinaryIO, TypeAlias, cast
 
 from agentkit.episodes.episode import Episode
 from agentkit.episodes.labels import as_imported
-from agentkit.episodes.replacing import for_owner, replaced
+from agentkit.episodes.replacing import replaced
 from agentkit.errors import (
     EpisodeFormatError,
     MissingExtraError,
@@ -218,40 +218,6 @@ def read_episode(episode_id: str, body: str | bytes) -> Episode | None:
         return None
 
 
-def write_episodes(
-    target: str | os.PathLike[str] | TextIO,
-    episodes: Iterable[Episode],
-) -> int:
-    """Append episodes to a file or a text stream, one a line.
-
-    A file whose last line was left half-written gets a line break first, so that the first new
-    episode does not vanish into it. Each line reaches the file in one piece.
-
-    Returns:
-        How many were written.
-
-    Raises:
-        EpisodeFormatError: An episode holds a value that JSON cannot; the ones before it are
-            written.
-        OSError: The file cannot be written.
-
-    Example:
-        >>> import sys
-        >>> from agentkit import Episode
-        >>> first = Episode(episode_id="e1", request="What is 2 + 2?", output="4")
-        >>> count = write_episodes(sys.stdout, [first])  # doctest: +ELLIPSIS
-        {"episode_id":"e1",...}
-    """
-    if isinstance(target, str | os.PathLike):
-        with open(target, "ab+", opener=for_owner) as file:
-            return _append(file, episodes)
-    count = 0
-    for episode in episodes:
-        target.write(encode_episode(episode) + "\n")
-        count += 1
-    return count
-
-
 def read_episodes(
     path: str | os.PathLike[str], *, on_broken: Callable[[BrokenLine], None] | None = None
 ) -> Iterator[Episode]:
@@ -307,19 +273,6 @@ def _episode_in(line: bytes | Exception) -> Episode | None:
         why = "is not read from here on" if is_large else "is cut off or damaged here"
         raise EpisodeFormatError(f"the compressed file {why}: {line}")
     return decode_episode(line) if line.strip() else None
-
-
-def _append(file: BinaryIO, episodes: Iterable[Episode]) -> int:
-    if file.seek(0, os.SEEK_END) > 0:
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) != b"\n":
-            file.write(b"\n")
-    count = 0
-    for episode in episodes:
-        file.write(encode_episode(episode).encode() + b"\n")
-        file.flush()
-        count += 1
-    return count
 
 
 def export_episodes(path: str | os.PathLike[str], episodes: Iterable[Episode]) -> int:

@@ -46,7 +46,7 @@ from agentkit.evolution.validation.texts import rules_of, wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.merging import rebase
-from agentkit.library.pins import library_faults, pin_faults, with_current_pins
+from agentkit.library.pins import pin_faults, with_current_pins
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
@@ -439,31 +439,16 @@ class CandidateChecker:
             return CheckResult(candidate=candidate, failed=unreadable)
         waits_for = _undecided_child(candidate, state)
         tries = candidate.is_composite and not waits_for
+        after = library.with_tools([here])
+        how = await broken_by(here, after, self.inserting) if tries else ""
         return CheckResult(
             candidate=here,
-            failed=await self._faults_here(here, library) if tries else (),
+            failed=(failed("misfit", name=here.name, problem=how),) if how else (),
             doubts=doubts,
             by="library",
             needs=("person",),
             waits_for=waits_for,
         )
-
-    async def _faults_here(
-        self, composite: ToolDefinition, library: Library
-    ) -> tuple[FailedCheck, ...]:
-        """Why a composite does not fit a library that lacks it, or fails there."""
-        after = library.with_tools([composite])
-        found = [
-            FailedCheck(code=one.code, layer="structural", message=one.message, advice=one.advice)
-            for one in library_faults(after, [composite.name])
-        ]
-        how = "" if found else await broken_by(composite, after, self.inserting)
-        if how:
-            where = "examples"
-            found.append(
-                failed("example_failed.here", field=where, name=composite.name, problem=how)
-            )
-        return tuple(found)
 
     def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> CheckResult:
         was_there = self.revision(candidate.name, base) is not None

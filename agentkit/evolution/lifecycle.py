@@ -230,14 +230,12 @@ class ProposalOutcome:
         before: Where it stood; ``proposed`` for one that is new.
         why: Whose word brought it on or ended it; or what it waits for.
         report: What the comparison on held-out tasks says; None where none was made.
-        commands: What may be typed next.
     """
 
     record: ProposalRecord
     before: ProposalState = "proposed"
     why: str = ""
     report: GateReport | None = None
-    commands: tuple[str, ...] = ()
 
     @property
     def after(self) -> ProposalState:
@@ -258,7 +256,6 @@ class ProposalOutcome:
             "before": self.before,
             "state": self.record.state,
             "why": self.why,
-            "commands": list(self.commands),
         }
         return record if self.report is None else record | {"held_out": self.report.to_json()}
 

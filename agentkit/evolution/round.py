@@ -450,28 +450,20 @@ async def _considered(
     rules: GateConfig,
 ) -> ProposalOutcome:
     """Bring a proposal on by a stage, a new one or one that waited."""
-    before = known.get(record.proposal_id)
-    report, why = None, record.last_word
+    report, outcome = None, ProposalOutcome(record=record, why=record.last_word)
     if record.state == "proposed" and "judge" in record.awaits and manager.change_judge is not None:
-        [asked] = await manager.advance_async(record.proposal_id)
-        record, why = asked.record, asked.why
-        if record.state == "proposed":  # it waits for somebody else, or the judge is out of reach
-            return ProposalOutcome(
-                record=record, why=why, commands=manager.status(record.proposal_id).commands
-            )
-    if record.state == "validated" and compare is not None and record.base:
-        report = await compare_held_out(record, manager.library, manager.ledger, compare, rules)
+        [outcome] = await manager.advance_async(record.proposal_id)
+        if outcome.after == "proposed":  # it waits for somebody else, or the judge is out of reach
+            return outcome
+    if outcome.after == "validated" and compare is not None and record.base:
+        report = await compare_held_out(
+            outcome.record, manager.library, manager.ledger, compare, rules
+        )
         manager.assess(record.proposal_id, [report])
-    if record.is_open:
-        advanced = await manager.advance_async(record.proposal_id)
-        why = advanced[0].why
-    return ProposalOutcome(
-        record=manager.ledger.proposals[record.proposal_id],
-        report=report,
-        why=why,
-        before="proposed" if before is None else before.state,
-        commands=manager.status(record.proposal_id).commands,
-    )
+    if outcome.record.is_open:
+        [outcome] = await manager.advance_async(record.proposal_id)
+    before = known.get(record.proposal_id)
+    return replace(outcome, report=report, before="proposed" if before is None else before.state)
 
 
 # --- One evolver at a time: a lock beside the store, which ends with the process that holds it ----

@@ -225,32 +225,17 @@ class Route(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RouteEvidence:
-    """How well a route is supported.
-
-    Attributes:
-        route: The way.
-        support: Trajectories in which it explains a value that nothing else explains.
-        confidence: Of the calls of the consumer that had a value at that place of an earlier
-            result, the share that got this very value.
-    """
-
-    route: Route
-    support: int
-    confidence: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Dataflow:
     """Trajectories whose flows of data were found.
 
     Attributes:
         trajectories: In the order given.
-        routes: The routes that were accepted, best first.
+        routes: The routes that were accepted, best first; each with its support, the number of
+            trajectories in which it explains a value that nothing else explains.
     """
 
     trajectories: tuple[Trajectory, ...]
-    routes: tuple[RouteEvidence, ...]
+    routes: Mapping[Route, int]
 
 
 _MIN_SUPPORT = 2  # trajectories that a route needs
@@ -269,9 +254,9 @@ def find_flows(trajectories: Sequence[Trajectory]) -> Dataflow:
     route; where a route is accepted they may follow it.
     """
     views = [_View(trajectory) for trajectory in trajectories]
-    ranked = sorted(_accepted(views, _votes(views)), key=_rank)
-    routes = _by_argument(one.route for one in ranked)
-    return Dataflow(trajectories=tuple(view.traced(routes) for view in views), routes=tuple(ranked))
+    accepted = _accepted(views, _votes(views))
+    routes = _by_argument(accepted)
+    return Dataflow(trajectories=tuple(view.traced(routes) for view in views), routes=accepted)
 
 
 def _by_argument(routes: Iterable[Route]) -> dict[tuple[str, str], list[Route]]:
@@ -296,7 +281,8 @@ def _votes(views: Sequence[_View]) -> dict[Route, set[int]]:
     return {route: found for route, found in votes.items() if len(found) >= _MIN_SUPPORT}
 
 
-def _accepted(views: Sequence[_View], votes: Mapping[Route, set[int]]) -> Iterator[RouteEvidence]:
+def _accepted(views: Sequence[_View], votes: Mapping[Route, set[int]]) -> dict[Route, int]:
+    """The support of the routes that are followed in half of all cases, the surest first."""
     by_argument = _by_argument(votes)
     hits, chances = dict.fromkeys(votes, 0), dict.fromkeys(votes, 0)
     for view in views:
@@ -305,16 +291,14 @@ def _accepted(views: Sequence[_View], votes: Mapping[Route, set[int]]) -> Iterat
                 held = [key_of(one) for _, one in view.along(route, position)]
                 chances[route] += bool(held)
                 hits[route] += key_of(value) in held
-    for route, found in votes.items():
-        confidence = hits[route] / chances[route]
-        if confidence >= _MIN_CONFIDENCE:
-            yield RouteEvidence(route=route, support=len(found), confidence=round(confidence, 3))
+    sure = {route: round(hits[route] / chances[route], 3) for route in votes}
 
+    def rank(route: Route) -> tuple[Any, ...]:
+        text, support = json.dumps(route.path), len(votes[route])
+        return (-sure[route], -support, route.cast, len(route.path), text, route.producer)
 
-def _rank(one: RouteEvidence) -> tuple[Any, ...]:
-    route = one.route
-    text = json.dumps(route.path)
-    return (-one.confidence, -one.support, route.cast, len(route.path), text, route.producer)
+    accepted = [route for route in votes if hits[route] >= _MIN_CONFIDENCE * chances[route]]
+    return {route: len(votes[route]) for route in sorted(accepted, key=rank)}
 
 
 class _Place(NamedTuple):

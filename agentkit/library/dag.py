@@ -7,9 +7,10 @@ program calls. What the answers rest on is computed once per library.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Protocol
 
 from agentkit import composites
@@ -206,44 +207,30 @@ def reachable(start: Iterable[str], following: Mapping[str, Sequence[str]]) -> d
 def in_order(names: Collection[str], children: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """``names`` so that children come before parents; those in or above a cycle are left out.
 
-    Kahn's algorithm on the part of the graph that ``names`` span; ties keep the order given.
+    Ties keep the order given.
     """
-    inside = dict.fromkeys(names)
-    waiting = {name: sum(child in inside for child in children.get(name, ())) for name in inside}
-    above: dict[str, list[str]] = {}
-    for name in inside:
-        for child in children.get(name, ()):
-            if child in inside:
-                above.setdefault(child, []).append(name)
-    ready = deque(name for name, count in waiting.items() if not count)
-    while ready:
-        name = ready.popleft()
-        yield name
-        for parent in above.get(name, ()):
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                ready.append(parent)
+    sorter = TopologicalSorter[str]()
+    for name in names:
+        sorter.add(name)
+    inside = set(names)
+    for name in names:
+        sorter.add(name, *inside.intersection(children.get(name, ())))
+    with suppress(CycleError):  # what is outside the circles comes all the same
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        yield from ready
+        sorter.done(*ready)
 
 
 def cycle_among(
     names: Iterable[str], children: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...] | None:
-    """The first circle met in a walk over ``names`` and their children; its last is its first."""
-    done: set[str] = set()
-    for start in names:
-        on_path = {start: None}
-        walk = [(start, iter(children.get(start, ())))] if start not in done else []
-        while walk:
-            child = next((name for name in walk[-1][1] if name not in done), None)
-            if child is None:
-                on_path.pop(walk[-1][0])
-                done.add(walk.pop()[0])
-            elif child in on_path:
-                path = list(on_path)
-                return (*path[path.index(child) :], child)
-            else:
-                on_path[child] = None
-                walk.append((child, iter(children.get(child, ()))))
+    """A circle of calls among ``names`` and their children; its last is its first."""
+    below = reachable(names, children)
+    try:
+        TopologicalSorter({name: children.get(name, ()) for name in below}).prepare()
+    except CycleError as error:
+        return tuple(reversed(error.args[1]))  # which leads from children to parents
     return None
 
 

@@ -38,6 +38,7 @@ from agentkit.models.base import (
     ModelResponse,
     ReasoningDelta,
     TextDelta,
+    described_tool,
 )
 from agentkit.models.http_model import Exchange, HttpModel
 from agentkit.models.openai_compatible import api_headers
@@ -46,14 +47,13 @@ from agentkit.models.status import Endpoint
 from agentkit.models.transport import open_transport, place
 from agentkit.models.wire import (
     MALFORMED_KEY,
-    MISSING,
     WireNames,
     checked_extra,
     decode_call,
     encode_body,
-    expect,
-    member,
+    follows_protocol,
     object_of,
+    text_of,
     with_distinct_ids,
 )
 from agentkit.tools.definition import ToolDefinition
@@ -73,7 +73,6 @@ _DEFAULT_MAX_TOKENS = 4096
 _WRAPPED = "value"
 _CACHE_MARK = {"type": "ephemeral"}  # ends what is to be cached
 _KEPT = frozenset({"thinking", "redacted_thinking"})
-_SHOWS_EXAMPLES = {"anthropic-beta": "advanced-tool-use-2025-11-20"}
 
 _FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
@@ -124,7 +123,6 @@ def anthropic_model(
             body=encode_body({**fields, "stream": True} if stream else fields),
             decode=codec.decode,
             assembler=MessageAssembler(),
-            headers=_SHOWS_EXAMPLES if request.examples else {},
         )
 
     return HttpModel(
@@ -196,6 +194,7 @@ class AnthropicCodec:
         sent = {name: value for name, value in fields.items() if value not in (None, "", [])}
         return sent | dict(checked_extra(settings))
 
+    @follows_protocol
     def decode(self, message: JsonObject) -> ModelResponse:
         """The response that a message object stands for.
 
@@ -206,13 +205,12 @@ class AnthropicCodec:
         calls: list[ToolCall] = []
         kept: list[ProviderItem] = []
         answer = None
-        for index, block in enumerate(member(message, "content", list, "$")):
-            path = f"$.content[{index}]"
-            kind = expect(block, dict, path).get("type")
+        for block in message["content"]:
+            kind = block.get("type")
             if kind == "text":
-                texts.append(member(block, "text", str, path))
+                texts.append(text_of(block["text"]))
             elif kind == "tool_use":
-                name = member(block, "name", str, path)
+                name = text_of(block["name"])
                 call = decode_call(block.get("id"), name, block.get("input"), self.names)
                 if self._answer_schema is not None and name == self._answer_tool:
                     answer = call
@@ -274,12 +272,11 @@ class AnthropicCodec:
 
 
 def _tool(definition: ToolDefinition, names: WireNames, examples: int) -> dict[str, Any]:
-    shown = list(definition.shown_examples(examples))
     return {
         "name": names.encode(definition.name),
-        "description": definition.text,
+        "description": described_tool(definition, examples),
         "input_schema": definition.parameters_schema,
-    } | ({"input_examples": shown} if shown else {})
+    }
 
 
 def _answer_tool(name: str, schema: JsonObject) -> dict[str, Any]:
@@ -388,6 +385,7 @@ class MessageAssembler:
         self._inputs: dict[int, list[str]] = {}
         self.is_finished = False
 
+    @follows_protocol
     def add(self, event: JsonObject) -> Delta | None:
         """Take one event; returns what it adds to the answer, or to the thinking before it.
 
@@ -396,14 +394,13 @@ class MessageAssembler:
         """
         match event.get("type"):
             case "message_start":
-                self._message = dict(member(event, "message", dict, "$"))
+                self._message = {**event["message"]}
             case "content_block_start":
-                index = member(event, "index", int, "$")
-                self._blocks[index] = dict(member(event, "content_block", dict, "$"))
+                self._blocks[int(event["index"])] = {**event["content_block"]}
             case "content_block_delta":
-                return self._add_delta(member(event, "index", int, "$"), event)
+                return self._add_delta(int(event["index"]), event["delta"])
             case "message_delta":
-                self._message |= member(event, "delta", dict, "$")
+                self._message |= {**event["delta"]}
                 self._message["usage"] = {
                     **object_of(self._message.get("usage")),
                     **{k: v for k, v in object_of(event.get("usage")).items() if v is not None},
@@ -418,21 +415,19 @@ class MessageAssembler:
             self._blocks[index]["input"] = "".join(parts)
         return {**self._message, "content": [self._blocks[i] for i in sorted(self._blocks)]}
 
-    def _add_delta(self, index: int, event: JsonObject) -> Delta | None:
-        block = expect(self._blocks.get(index, MISSING), dict, f"$.content[{index}]")
-        delta = member(event, "delta", dict, "$")
+    def _add_delta(self, index: int, delta: JsonObject) -> Delta | None:
+        block = self._blocks[index]
         match delta.get("type"):
             case "text_delta":
-                text: str = member(delta, "text", str, "$.delta")
+                text = text_of(delta["text"])
                 block["text"] = block.get("text", "") + text
                 return TextDelta(text=text) if text else None
             case "thinking_delta":
-                thought: str = member(delta, "thinking", str, "$.delta")
+                thought = text_of(delta["thinking"])
                 block["thinking"] = block.get("thinking", "") + thought
                 return ReasoningDelta(text=thought) if thought else None
             case "signature_delta":
-                block["signature"] = member(delta, "signature", str, "$.delta")
+                block["signature"] = text_of(delta["signature"])
             case "input_json_delta":
-                part = member(delta, "partial_json", str, "$.delta")
-                self._inputs.setdefault(index, []).append(part)
+                self._inputs.setdefault(index, []).append(text_of(delta["partial_json"]))
         return None

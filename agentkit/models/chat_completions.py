@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, assert_never
 
-from agentkit.errors import ModelResponseError
 from agentkit.media import Media, pieces
 from agentkit.messages import (
     AssistantMessage,
@@ -38,17 +37,16 @@ from agentkit.models.base import (
 )
 from agentkit.models.wire import (
     ENCODER,
-    MISSING,
     WireNames,
     checked_extra,
     decode_call,
     described_output,
     encode_arguments,
-    expect,
-    member,
+    follows_protocol,
     not_json,
     object_of,
     shown,
+    text_of,
     with_distinct_ids,
 )
 from agentkit.tools.definition import ToolDefinition
@@ -65,7 +63,6 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 _AUDIO_FORMS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
-_CHOICE = "$.choices[0]"
 
 
 def encode_message(message: Message, names: WireNames) -> dict[str, Any]:
@@ -248,6 +245,7 @@ class RequestEncoder:
         )
 
 
+@follows_protocol
 def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse:
     """The first choice of a chat completion.
 
@@ -258,20 +256,14 @@ def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse
     Raises:
         ModelResponseError: A part of the completion is not what the protocol says.
     """
-    choices = member(completion, "choices", list, "$")
-    choice = expect(choices[0] if choices else MISSING, dict, _CHOICE)
-    path = f"{_CHOICE}.message"
-    message = member(choice, "message", dict, _CHOICE)
+    choice = completion["choices"][0]
+    message = choice["message"]
     calls = []
-    for index, call in enumerate(
-        expect(message.get("tool_calls") or [], list, f"{path}.tool_calls")
-    ):
-        at = f"{path}.tool_calls[{index}]"
-        function = member(expect(call, dict, at), "function", dict, at)
-        name = member(function, "name", str, f"{at}.function")
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        name = text_of(function["name"])
         calls.append(decode_call(call.get("id"), name, function.get("arguments"), names))
-    text = _decode_content(message.get("content"), f"{path}.content")
-    refusal = expect(message.get("refusal") or "", str, f"{path}.refusal")
+    text, refusal = _decode_content(message.get("content")), text_of(message.get("refusal") or "")
     reason, model = choice.get("finish_reason"), completion.get("model")
     finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
     if calls and finish == "stop":  # some servers say so beside tool calls
@@ -303,6 +295,7 @@ class CompletionAssembler:
         """Whether the model said why it stopped; usage may still follow."""
         return "finish_reason" in self._choice
 
+    @follows_protocol
     def add(self, chunk: JsonObject) -> Delta | None:
         """Take one chunk; returns what it adds to the answer, or to the reasoning before it.
 
@@ -315,21 +308,20 @@ class CompletionAssembler:
         for key in ("usage", "model", "prompt_token_ids"):
             if chunk.get(key):
                 self._completion[key] = chunk[key]
-        choices = expect(chunk.get("choices") or [], list, "$.choices")
+        choices = chunk.get("choices")
         if not choices:  # the last chunk carries usage alone
             return None
-        choice = expect(choices[0], dict, _CHOICE)
+        choice = choices[0]
         if choice.get("finish_reason"):
             self._choice["finish_reason"] = choice["finish_reason"]
         if choice.get("token_ids"):
-            self._token_ids += member(choice, "token_ids", list, _CHOICE)
+            self._token_ids += choice["token_ids"]
             self._logprobs += _logprobs_in(choice)
-        path = f"{_CHOICE}.delta"
-        delta = expect(choice.get("delta") or {}, dict, path)
-        for part in expect(delta.get("tool_calls") or [], list, f"{path}.tool_calls"):
-            self._add_call(part, f"{path}.tool_calls[]")
-        self._refusal.append(expect(delta.get("refusal") or "", str, f"{path}.refusal"))
-        text = _decode_content(delta.get("content"), f"{path}.content")
+        delta = choice.get("delta") or {}
+        for part in delta.get("tool_calls") or ():
+            self._add_call(part)
+        self._refusal.append(text_of(delta.get("refusal") or ""))
+        text = _decode_content(delta.get("content"))
         self._text.append(text)
         if text := clean(text):
             return TextDelta(text=text)
@@ -353,16 +345,14 @@ class CompletionAssembler:
         }
         return {**self._completion, "choices": [choice]}
 
-    def _add_call(self, part: Any, path: str) -> None:
-        expect(part, dict, path)
-        raw = expect(part.get("function") or {}, dict, f"{path}.function")
-        call = self._call_for(part)
+    def _add_call(self, part: JsonObject) -> None:
+        raw, call = part.get("function") or {}, self._call_for(part)
         function = call["function"]
-        call["id"] = call["id"] or expect(part.get("id") or "", str, f"{path}.id")
+        call["id"] = call["id"] or text_of(part.get("id") or "")
         if raw.get("name"):
-            function.setdefault("name", member(raw, "name", str, f"{path}.function"))
+            function.setdefault("name", text_of(raw["name"]))
         if raw.get("arguments"):
-            function["arguments"].append(member(raw, "arguments", str, f"{path}.function"))
+            function["arguments"].append(text_of(raw["arguments"]))
 
     def _call_for(self, part: JsonObject) -> dict[str, Any]:
         """The call that a delta belongs to.
@@ -385,15 +375,10 @@ def _decode_tokens(completion: JsonObject, choice: JsonObject) -> TokenIds | Non
     prompt, written = completion.get("prompt_token_ids"), choice.get("token_ids")
     if not prompt and not written:
         return None
-    for path, ids in (("$.prompt_token_ids", prompt), (f"{_CHOICE}.token_ids", written)):
-        for one in expect(ids or [], list, path):
-            if type(one) is not int:  # a bool is one, too, but no token
-                raise ModelResponseError(f"{path} should hold whole numbers, got {shown(one)}")
-    path = f"{_CHOICE}.logprobs.content[]"
-    logprobs = [
-        member(expect(one, dict, path), "logprob", (int, float), path)
-        for one in (_logprobs_in(choice) if written else ())
-    ]
+    for one in (*(prompt or ()), *(written or ())):
+        if type(one) is not int:  # a bool is one, too, but no token
+            raise TypeError(f"{shown(one)} is no id of a token, which is a whole number")
+    logprobs = [float(one["logprob"]) for one in (_logprobs_in(choice) if written else ())]
     known = logprobs if is_finite(logprobs) else ()
     return TokenIds(
         prompt=tuple(prompt or ()), completion=tuple(written or ()), logprobs=tuple(known)
@@ -402,8 +387,7 @@ def _decode_tokens(completion: JsonObject, choice: JsonObject) -> TokenIds | Non
 
 def _logprobs_in(choice: JsonObject) -> list[Any]:
     """The log probabilities of a choice's tokens; empty when it has none."""
-    logprobs = expect(choice.get("logprobs") or {}, dict, f"{_CHOICE}.logprobs")
-    found: list[Any] = expect(logprobs.get("content") or [], list, f"{_CHOICE}.logprobs.content")
+    found: list[Any] = (choice.get("logprobs") or {}).get("content") or []
     return found
 
 
@@ -421,17 +405,12 @@ def _decode_usage(usage: Any) -> Usage:
     )
 
 
-def _decode_content(content: Any, path: str) -> str:
+def _decode_content(content: Any) -> str:
     """The text of a message's content: a string, a list of parts, or nothing.
 
     Parts of kinds that are not text (thinking, images) give none.
     """
     if content is None or isinstance(content, str):
         return content or ""
-    texts = []
-    for index, part in enumerate(expect(content, (str, list), path)):
-        at = f"{path}[{index}]"
-        kind = expect(part, dict, at).get("type")
-        if kind in {"text", "refusal"}:
-            texts.append(member(part, kind, str, at))
-    return "".join(texts)
+    shown = (part for part in content if part.get("type") in {"text", "refusal"})
+    return "".join(text_of(part[part["type"]]) for part in shown)

@@ -23,13 +23,13 @@ class FallbackModel:
     """Asks models in order until one answers.
 
     A model is passed over when it raises one of ``on_errors`` (after its own retries), or refuses,
-    which is the finish reason ``content_filter``. What passed-over answers cost is added to the
-    answer's usage. A stream is restarted only as long as it has produced nothing.
+    which is the finish reason ``content_filter``; the last one's refusal stands. What passed-over
+    answers cost is added to the answer's usage. A stream is restarted only as long as it has
+    produced nothing.
 
     Args:
         models: Models or their names, the first one first.
         on_errors: Which errors pass a model over.
-        on_refusal: Whether a refusal does. The last model's refusal stands.
 
     Example:
         >>> import asyncio
@@ -46,13 +46,11 @@ class FallbackModel:
         self,
         *models: ChatModel | str,
         on_errors: tuple[type[ModelError], ...] = (ModelError,),
-        on_refusal: bool = True,
     ) -> None:
         if not models:
             raise UsageError("a FallbackModel needs at least one model")
         self.models: Sequence[ChatModel] = tuple(map(resolve_model, models))
         self._on_errors = on_errors
-        self._on_refusal = on_refusal
 
     @property
     def name(self) -> str:
@@ -84,16 +82,18 @@ class FallbackModel:
             ModelError: What the last model raised.
         """
         spent = Usage()
-        for model in self.models[:-1]:
+        for model in self.models:
+            is_last = model is self.models[-1]
             try:
                 response = await model.complete(request)
             except self._on_errors:
+                if is_last:
+                    raise
                 continue
-            if not self._refuses(response):
-                return replace(response, usage=spent + response.usage)
             spent += response.usage
-        last = await self.models[-1].complete(request)
-        return replace(last, usage=spent + last.usage)
+            if is_last or not _refuses(response):
+                break
+        return replace(response, usage=spent)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The same, its text as it arrives where the model streams."""
@@ -104,7 +104,7 @@ class FallbackModel:
                 async for event in _events(model, request):
                     if isinstance(event, ModelResponse):
                         spent += event.usage
-                        if may_pass and self._refuses(event):
+                        if may_pass and _refuses(event):
                             break
                         yield replace(event, usage=spent)
                         return
@@ -114,8 +114,9 @@ class FallbackModel:
                 if not may_pass:
                     raise
 
-    def _refuses(self, response: ModelResponse) -> bool:
-        return self._on_refusal and response.finish_reason == "content_filter"
+
+def _refuses(response: ModelResponse) -> bool:
+    return response.finish_reason == "content_filter"
 
 
 async def _events(model: ChatModel, request: ModelRequest) -> AsyncIterator[ModelEvent]:

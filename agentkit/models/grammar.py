@@ -9,7 +9,8 @@ a schema is translated first: references are inlined, combinations are worked ou
 grammar can express are left out, and strings and arrays get a bound, because a small model can
 fill a string for ever. The executor validates every call against the whole schema all the same.
 
-The result is never wider than the schema, except for what grammars cannot say: ``not``, ``if``,
+The result is hardly ever wider than the schema, except where two schemas hold together and differ
+in a property, in ``items`` or a pattern, and for what grammars cannot say: ``not``, ``if``,
 ``contains``, ``propertyNames``, ``uniqueItems``, numbers of properties and what depends on others
 in other ways than ``dependentRequired``. Alternatives of ``oneOf`` may overlap, only anchored
 patterns of plain classes stay (``plain_pattern``), of the formats only ``date``, ``time``,
@@ -26,7 +27,7 @@ from typing import Any, NamedTuple
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
-from agentkit.tools.canonical import json_key, same_json
+from agentkit.tools.canonical import json_key
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import is_compilable
 from agentkit.tools.schema import resolve_local
@@ -231,7 +232,7 @@ class _Translator:
             pairs = [(one, other) for one in combined for other in group]
             combined = []
             for (one, _), (other, where) in pairs[:_MAX_ALTERNATIVES]:
-                merged = _intersection(one, other)
+                merged = _merged(one, other)
                 if merged is not None:
                     combined.append((merged, where))
         return combined
@@ -464,26 +465,24 @@ def _spelled(match: re.Match[str]) -> str:
     return f"[{members}]"
 
 
-def _intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
-    """One schema for two that hold together; None when no type is common to both.
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
+    """One schema for two that hold together; None when no type or value is common to both.
 
-    Parts that cannot be merged on the spot are joined by ``allOf``. Of two different patterns,
-    formats, ``multipleOf`` or ``prefixItems`` the first is kept.
+    Where both say something else of a part, what ``one`` says of it is kept, which may be wider
+    than both.
     """
     merged = {**other, **one}
     if "type" in one and "type" in other:
         merged["type"] = _common_types(one["type"], other["type"])
-        if not merged["type"]:
-            return None
-    if "properties" in merged:
-        merged["properties"] = _properties(one, other)
-    if "enum" in merged or "const" in merged:
-        values, others = _values(one), _values(other)
-        merged["enum"] = others if values is None else values
-        if values is not None and others is not None:
-            allowed = set(map(json_key, others))
-            merged["enum"] = [value for value in values if json_key(value) in allowed]
+    values, others = _values(one), _values(other)
+    if values is not None and others is not None:
+        allowed = set(map(json_key, others))
+        merged["enum"] = [value for value in values if json_key(value) in allowed]
         merged.pop("const", None)
+    if merged.get("type") == [] or merged.get("enum") == []:
+        return None
+    if "properties" in merged:
+        merged["properties"] = {**other.get("properties", {}), **one.get("properties", {})}
     for keyword in one.keys() & other.keys() & _JOINED.keys():
         merged[keyword] = _JOINED[keyword](one[keyword], other[keyword])
     return merged
@@ -501,23 +500,8 @@ def _values(schema: Mapping[str, Any]) -> Sequence[Any] | None:
     return [schema["const"]] if "const" in schema else schema.get("enum")
 
 
-def _both(one: Any, other: Any) -> Any:
-    if same_json(one, other) or other is True:
-        return one
-    return other if one is True else {"allOf": [one, other]}
-
-
-def _properties(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of both; what one does not name is among its additional ones."""
-    left, right = (schema.get("properties", {}) for schema in (one, other))
-    rest, others_rest = (schema.get("additionalProperties", True) for schema in (one, other))
-    names = dict.fromkeys((*left, *right))
-    return {name: _both(left.get(name, rest), right.get(name, others_rest)) for name in names}
-
-
 _JOINED: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("minLength", "minItems", "minimum", "exclusiveMinimum"), max),
     **dict.fromkeys(("maxLength", "maxItems", "maximum", "exclusiveMaximum"), min),
-    **dict.fromkeys(("items", "additionalProperties"), _both),
     "required": lambda one, other: list(dict.fromkeys([*one, *other])),
 }

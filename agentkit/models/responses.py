@@ -55,10 +55,10 @@ from agentkit.models.wire import (
     described_output,
     encode_arguments,
     encode_body,
-    expect,
-    member,
+    follows_protocol,
     not_json,
     object_of,
+    text_of,
     with_distinct_ids,
 )
 from agentkit.tools.definition import ToolDefinition
@@ -220,6 +220,7 @@ class ResponsesCodec:
             fields["tool_choice"] = None if request.tool_choice == "auto" else request.tool_choice
         return {name: value for name, value in fields.items() if value is not None} | extra
 
+    @follows_protocol
     def decode(self, response: JsonObject) -> ModelResponse:
         """The answer that a response object stands for.
 
@@ -236,15 +237,14 @@ class ResponsesCodec:
         refusals: list[str] = []
         calls: list[ToolCall] = []
         order: list[dict[str, Any]] = []
-        for index, item in enumerate(member(response, "output", list, "$")):
-            path = f"$.output[{index}]"
-            kind = str(expect(item, dict, path).get("type"))
+        for item in response["output"]:
+            kind = str(item.get("type"))
             if kind == "message":
-                said = _read_message(item, path, refusals)
+                said = _read_message(item, refusals)
                 texts.append(said)
                 order.append(_marker("message", phase=item.get("phase"), length=len(said)))
             elif kind == "function_call":
-                name = member(item, "name", str, path)
+                name = text_of(item["name"])
                 call = decode_call(item.get("call_id"), name, item.get("arguments"), self.names)
                 calls.append(call)
                 space = None if call.name in self._offered else item.get("namespace")
@@ -413,16 +413,15 @@ def _part(part: str | Media) -> dict[str, Any]:
     return {"type": "input_file", "filename": name, "file_data": part.data_url}
 
 
-def _read_message(item: JsonObject, path: str, refusals: list[str]) -> str:
+def _read_message(item: JsonObject, refusals: list[str]) -> str:
     """The text of a message; what it declines is added to ``refusals``."""
     texts = []
-    for index, part in enumerate(member(item, "content", list, path)):
-        at = f"{path}.content[{index}]"
-        kind = expect(part, dict, at).get("type")
+    for part in item["content"]:
+        kind = part.get("type")
         if kind == "output_text":
-            texts.append(member(part, "text", str, at))
+            texts.append(text_of(part["text"]))
         elif kind == "refusal":
-            refusals.append(member(part, "refusal", str, at))
+            refusals.append(text_of(part["refusal"]))
     return clean("".join(texts))
 
 
@@ -457,6 +456,7 @@ class ResponseAssembler:
         """Whether the response has come to its end."""
         return self._response is not None
 
+    @follows_protocol
     def add(self, event: JsonObject) -> Delta | None:
         """Take one event; returns what it adds to the answer, or to the reasoning before it.
 
@@ -465,16 +465,15 @@ class ResponseAssembler:
         """
         kind = str(event.get("type"))
         if kind == "response.output_text.delta":
-            text = clean(member(event, "delta", str, "$"))
+            text = clean(text_of(event["delta"]))
             return TextDelta(text=text) if text else None
         if kind in _REASONING:
-            thought = clean(member(event, "delta", str, "$"))
+            thought = clean(text_of(event["delta"]))
             return ReasoningDelta(text=thought) if thought else None
         if kind == "response.output_item.done":
-            index = expect(event.get("output_index", len(self._items)), int, "$.output_index")
-            self._items[index] = member(event, "item", dict, "$")
+            self._items[int(event.get("output_index", len(self._items)))] = {**event["item"]}
         elif kind in _ENDS:
-            self._response = member(event, "response", dict, "$")
+            self._response = {**event["response"]}
         return None
 
     def finish(self) -> JsonObject:

@@ -1,6 +1,6 @@
 """Shared parts of providers' protocols: tool names, calls, event streams, foreign JSON.
 
-Every complaint about an answer names the path and the value.
+What an adapter reads, it reads inside ``follows_protocol``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from agentkit.errors import ModelResponseError, UsageError
 from agentkit.messages import JsonObject, ToolCall, clean
@@ -28,8 +29,8 @@ MALFORMED_KEY = "malformed_arguments"
 MAX_BYTES = 1 << 27
 """Bound of an answer or a stream. Half a million tokens take some 100 bytes each in a stream."""
 
-MISSING = object()
-"""Stands for a value that is not there; ``None`` is a value."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _ACCEPTED = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
@@ -242,35 +243,43 @@ def parse_object(text: bytes | str, what: str) -> JsonObject:
             f"{what} is not JSON ({error}): {shown(text)}. "
             "Is the base URL that of an OpenAI-compatible server, with /v1 at its end?"
         ) from error
-    found: JsonObject = expect(value, dict, "$")
-    return found
+    if not isinstance(value, dict):
+        raise ModelResponseError(f"{what} is no JSON object: {shown(text)}")
+    return value
 
 
-def expect(value: Any, kind: type | tuple[type, ...], path: str) -> Any:
-    """``value``, if it is of that kind.
+def follows_protocol(read: Callable[P, T]) -> Callable[P, T]:
+    """Make of a function that reads an answer one that says so where the answer cannot be read.
 
-    Raises:
-        ModelResponseError: It is not.
-    """
-    if isinstance(value, kind):
-        return value
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    expected = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
-    found = "nothing" if value is MISSING else shown(value)
-    raise ModelResponseError(
-        f"the answer does not follow the provider's protocol: {path} should be {expected}, "
-        f"got {found}"
-    )
-
-
-def member(record: JsonObject, key: str, kind: type | tuple[type, ...], path: str) -> Any:
-    """``record[key]``, if it is there and of that kind.
+    Such a function takes what the protocol says is there, and asks for types only where another
+    one would pass.
 
     Raises:
-        ModelResponseError: It is not; the message says ``path.key``.
+        ModelResponseError: By the function that it gives: the answer does not fit.
     """
-    value = record.get(key, MISSING)
-    return value if isinstance(value, kind) else expect(value, kind, f"{path}.{key}")
+
+    @wraps(read)
+    def reading(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return read(*args, **kwargs)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise ModelResponseError(
+                "the answer does not follow the provider's protocol "
+                f"({type(error).__name__}: {error})"
+            ) from error
+
+    return reading
+
+
+def text_of(value: Any) -> str:
+    """A value that should be text.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{shown(value)} is no text")
+    return value
 
 
 def object_of(value: Any) -> JsonObject:

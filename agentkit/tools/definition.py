@@ -427,28 +427,7 @@ class ToolDefinition:
 
     def to_json(self) -> dict[str, Any]:
         """The definition as a JSON object with its format version; empty parts are left out."""
-        signature, description = self.signature, self.description
-        record: dict[str, Any] = {
-            "format": self._format,
-            "name": self.name,
-            "signature": _without_empty(
-                keep="parameters",
-                record={
-                    "parameters": signature.parameters,
-                    "result": signature.result,
-                    "effects": signature.effects.to_json(),
-                    "children": [
-                        {"name": child.name, "digest": child.digest} for child in signature.children
-                    ],
-                },
-            ),
-            "description": _without_empty(_fields(description)),
-            "specification": _specification_to_json(self.specification),
-            "examples": [_example_to_json(example) for example in self.examples],
-            "body": self.body,
-            "origin": _without_empty(_fields(self.origin)),
-        }
-        return _without_empty(record, keep="signature")
+        return {"format": self._format, **_record(self)}
 
     @classmethod
     def from_json(cls, record: JsonObject, *, digest: str | None = None) -> ToolDefinition:
@@ -493,15 +472,31 @@ class ToolDefinition:
         return definition
 
 
-def _fields(record: Any) -> dict[str, Any]:
-    values = {name: getattr(record, name) for name in record.__dataclass_fields__}
-    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+_LEVELS = (Signature, Description, Specification, Origin, Effects, ChildReference)
+_EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
-def _specification_to_json(specification: Specification) -> dict[str, Any]:
-    record = _fields(specification)
-    record["rules"] = [learned.rule_to_json(rule) for rule in specification.rules]
-    return _without_empty(record)
+def _record(part: Any) -> dict[str, Any]:
+    """A part as JSON, without what is empty: so the digest does not move when a field is added."""
+    values = ((name, _data(getattr(part, name))) for name in part.__dataclass_fields__)
+    is_contract = isinstance(part, Signature)
+    return {
+        name: value
+        for name, value in values
+        if value not in _EMPTY or (is_contract and name == "parameters")
+    }
+
+
+def _data(value: Any) -> Any:
+    if value is None or isinstance(value, str | dict):  # most parts
+        return value
+    if isinstance(value, tuple):
+        return [*map(_data, value)]
+    if isinstance(value, _LEVELS):
+        return _record(value)
+    if isinstance(value, Example):
+        return _example_to_json(value)
+    return learned.rule_to_json(value) if hasattr(value, "__dataclass_fields__") else value
 
 
 # What most definitions of a large library lack: one of each is enough.
@@ -571,9 +566,3 @@ def _check_writable(name: str, parts: list[object]) -> None:
         raise DefinitionError(
             f"the tool {name!r} cannot be written as JSON: {error}", tool_name=name
         ) from error
-
-
-def _without_empty(record: dict[str, Any], keep: str = "") -> dict[str, Any]:
-    """Drop what equals its default, so that the digest does not move when a field is added."""
-    empty: tuple[object, ...] = (None, "", [], {})
-    return {key: value for key, value in record.items() if key == keep or value not in empty}

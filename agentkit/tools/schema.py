@@ -450,24 +450,6 @@ def _with_each_parameter(
     return part
 
 
-def excerpt(schema: JsonObject, path: tuple[str | int, ...]) -> JsonObject | None:
-    """The part of ``schema`` that governs the value at ``path``, without deeper properties.
-
-    Args:
-        schema: A parameters schema.
-        path: Keys and indexes from the arguments object down to the value.
-
-    Returns:
-        The sub-schema, or None when the path leaves the schema.
-    """
-    part: Any = schema
-    for step in path:
-        if not isinstance(part, Mapping):
-            return None
-        part = part.get("items") if isinstance(step, int) else part.get("properties", {}).get(step)
-    return part if isinstance(part, Mapping) else None
-
-
 # --- the parts that a dotted path names -----------------------------------------------------------
 
 Step: TypeAlias = str | None

@@ -359,17 +359,11 @@ def _count_parts(walk: _Walk, value: Any, *, times: int = 0) -> None:
     """Count the parts of a value that is looked at as a whole."""
     walk.spend(times)
     waiting = [value] if isinstance(value, list | dict) else []
-    depth = 0
     while waiting:
-        depth += 1
-        if depth > _MAX_DEPTH:
-            raise UncheckableError("a value is nested too deeply")
-        following: list[Any] = []
-        for part in waiting:
-            walk.spend(1 + times)
-            if isinstance(part, list | dict):
-                following.extend(part.values() if isinstance(part, dict) else part)
-        waiting = following
+        walk.spend(1 + times)
+        part = waiting.pop()
+        if isinstance(part, list | dict):
+            waiting.extend(part.values() if isinstance(part, dict) else part)
 
 
 # --- several schemas for one value ----------------------------------------------------------------

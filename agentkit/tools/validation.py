@@ -190,7 +190,6 @@ class ArgumentValidator:
 
 # --- clear slips, corrected -----------------------------------------------------------------------
 
-_MAX_FILLED = 64
 _MAX_STEPS = 40_000
 _MAX_ROUNDS = 4
 _MAX_EXACT_INTEGER = 2**53
@@ -221,7 +220,7 @@ def coerce(value: Any, schema: Any) -> Any:
     coercion = _Coercion(root=schema if isinstance(schema, dict) else {})
     try:
         return coercion.repaired(value, schema)
-    except UncheckableError:  # the schema is broken, or asks for too much work
+    except (UncheckableError, RecursionError):  # a broken schema, too much work or depth
         return value
 
 
@@ -320,33 +319,25 @@ _Path = tuple[str | int, ...]
 
 
 def _replaced(whole: Any, changes: Iterable[tuple[_Path, Any, Any]]) -> Any:
-    """A value with parts replaced that are still the old ones; what holds them is copied once."""
+    """A copy of a value with parts replaced; of changes inside each other the first counts."""
     holder: list[Any] = [whole]
-    copied = {id(holder)}
+    done: set[_Path] = set()
     for path, old, new in changes:
-        if new is old or _part(holder[0], path) is not old:
+        part = whole
+        for step in path:
+            part = part[step]
+        is_inside = any(path[:length] in done for length in range(len(path) + 1))
+        if new is old or part is not old or is_inside:
             continue
+        if not done:
+            holder = copy.deepcopy(holder)
+        done.add(path)
         inside: Any = holder
-        step: str | int = 0
-        for following in path:
-            if id(inside[step]) not in copied:
-                inside[step] = copy.copy(inside[step])
-                copied.add(id(inside[step]))
-            inside, step = inside[step], following
-        inside[step] = new
+        at: str | int = 0
+        for step in path:
+            inside, at = inside[at], step
+        inside[at] = new
     return holder[0]
-
-
-def _part(whole: Any, path: _Path) -> Any:
-    """The part of a value that a path leads to, if there is one."""
-    for step in path:
-        known: Any = whole if isinstance(whole, dict) else ()
-        if isinstance(whole, list):
-            known = range(len(whole))
-        if step not in known:
-            return _NOTHING
-        whole = whole[step]
-    return whole
 
 
 # --- what a text or a member means ----------------------------------------------------------------

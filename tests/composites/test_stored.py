@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 from collections.abc import Callable, Mapping
@@ -212,26 +211,6 @@ def f( x,y = -1 ):
     )
 
 
-def test_a_function_can_be_shown_with_its_words_and_types(tools: Mapping[str, Tool]) -> None:
-    """Annotations, result and docstring are written where Python wants them."""
-    parsed = parse("def f(a, b=2): return add(a, b)", tools)
-    text = render(
-        parsed.program,
-        "sum up",
-        docstring='Adds.\n\nSays "a\\b".',
-        annotations={"a": "int", "b": "int | None"},
-        returns="int",
-    )
-    assert text == (
-        "def sum_up(a: int, b: int | None=2) -> int:\n"
-        '    """Adds.\n'
-        "\n"
-        '    Says "a\\\\b"."""\n'
-        "    return add(a=a, b=b)\n"
-    )
-    assert ast.get_docstring(ast.parse(text).body[0]) == 'Adds.\n\nSays "a\\b".'
-
-
 @tool(pre=["b != 0"])
 def divide(a: float, b: float) -> float:
     """A quotient."""
@@ -438,15 +417,6 @@ def test_checking_reaches_into_nested_composites(compiled: Compile, root: Tool) 
             outer.run({"x": x})
         paths.append(violated.value.path)
     assert paths == [("outer", "inner"), ("outer", "inner", "root")]
-
-
-def test_conditions_look_at_large_tables() -> None:
-    """They have more fuel than a run, and may build larger collections."""
-    schema = {"type": "object", "properties": {"xs": {}}}
-    conditions = ("all(x >= 0 for x in xs)", "len({x: x for x in xs}) == len(xs)")
-    plain = ToolDefinition.from_schema("f", "", schema)
-    definition = replace(plain, specification=Specification(post=conditions))
-    assert check_post(definition, {"xs": list(range(20_000))}, None) is None
 
 
 def test_a_learned_condition_reads_defaults() -> None:

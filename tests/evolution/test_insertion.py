@@ -29,25 +29,6 @@ def order_total(price: float, count: int, fee: float) -> float:
 '''
 
 
-def test_a_sound_text_is_added_with_its_place_in_the_dag(manager, store):
-    """The outcome tells version, depth, flat size, saved calls and pinned children."""
-    outcome = manager.insert(ORDER_TOTAL, evidence=["e-1"], reason="seen twice")
-    assert outcome.outcome == "added"
-    assert (outcome.version, outcome.depth, outcome.flat_size, outcome.saved_calls) == (2, 1, 2, 1)
-    stored = store.load()["order_total"].definition
-    assert stored == outcome.definition
-    assert [child.name for child in stored.signature.children] == ["add", "mul"]
-    assert all(
-        store.load()[c.name].definition.digest == c.digest for c in stored.signature.children
-    )
-    (revision,) = store.history("order_total")
-    assert (revision.evidence, revision.reason, revision.author) == (
-        ("e-1",),
-        "seen twice",
-        "agentkit",
-    )
-
-
 def test_async_children_are_awaited_in_validation(make_manager):
     """A composite over async tools is tried out and runs, from sync and from async code."""
 

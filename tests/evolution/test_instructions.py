@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Instructions, Library, open_store, tool
-from agentkit.agent import StorePolicy
 from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings, Task, episodes_of_run, evaluate
@@ -21,8 +20,6 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.observers import ShadowRunner, judged
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
-from agentkit.evolution.review import review_of
-from agentkit.evolution.validation.semantic_judge import CRITERIA, ModelSemanticJudge
 from agentkit.interop.export import (
     ImportRequest,
     artifact_of,
@@ -44,7 +41,6 @@ NEW = f"{OLD} Ask for the number plate before you say anything about a car."
 SAID = Instructions(name="garage", text=OLD)
 ASKS, GUESSES = "What is your number plate?", "Your car is ready."
 ADA = Author(kind="person", name="Ada")
-FINE = json.dumps({name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA})
 
 
 @tool(effects=["reads"])
@@ -110,53 +106,6 @@ async def agreed_change(manager):
     return mine
 
 
-async def test_instructions_evolve_from_failed_runs_and_roll_back(tmp_path):
-    """Failing episodes, a proposal, a judge, the gate, the new text in use, and back again."""
-    with closing(open_store(f"sqlite:///{tmp_path / 'library.db'}")) as store:
-        agent = made_agent(store)
-        assert agent.binding.registered == ("find_car", NAME)
-        failed, seen = await failing_runs(agent), []
-        model = FunctionModel(clerk, name="clerk")
-        held_out = HeldOut(benchmark=BENCHMARK, model=model, store=open_store("memory:"))
-        stream = FeedbackStream(critic(seen=seen))
-        manager = ToolManager(store)
-        waits = await evolve(manager, [stream], episodes=failed, compare=held_out)
-        [one] = waits.considered
-        assert (one.record.tool_name, one.record.state) == (NAME, "proposed")
-        assert one.record.awaits == ("judge",)
-        assert "- answer" in seen[-1]
-        assert "customer 2" in seen[-1]
-        assert manager.library.instructions[NAME].text == OLD
-        shown = review_of(manager, NAME, find={run.episode_id: run for run in failed}.get)
-        assert [(each.before, each.after) for each in shown.changes] == [(OLD, NEW)]
-        assert [each.answer for each in shown.conversations] == [GUESSES] * 3
-
-        other = FunctionModel(lambda request: told.append(request) or FINE, name="other")
-        judge, told = ModelSemanticJudge(other), []
-        judging = ToolManager(store, change_judge=judge)
-        done = await evolve(judging, [], episodes=[], compare=held_out)
-        [one] = done.promoted
-        assert one.report.decision == "pass"
-        assert "a change to the instructions of an agent" in told[0].messages[0].text
-        before = await agent.run("Is my car ready?")
-        agent.refresh()
-        after = await agent.run("Is my car ready?")
-        assert (before.output, after.output) == (GUESSES, ASKS)
-        labels = [run.episode.metadata for run in (before, after)]
-        assert [one["instructions"] for one in labels] == [NAME, NAME]
-        now = judging.library[NAME].definition
-        assert [one["instructions_digest"] for one in labels][1] == now.digest
-        assert labels[0]["instructions_digest"] != now.digest
-        assert made_agent(store).library[NAME].definition.text == NEW  # the code binds to it
-
-        [taken] = judging.roll_back(NAME, author=ADA, reason="too strict")
-        assert judging.ledger.proposals[taken].state == "rolled_back"
-        agent.refresh()
-        assert (await agent.run("Is my car ready?")).output == GUESSES
-        pinned = made_agent(store, store_policy=StorePolicy(pin=after.episode.library_version))
-        assert (await pinned.run("Is my car ready?")).output == ASKS
-
-
 async def test_what_a_model_words_is_never_promoted_unasked():
     """Neither a won comparison nor a friendly wording makes up for the judge or the person."""
     store = open_store("memory:")
@@ -212,17 +161,6 @@ async def test_instructions_have_the_effects_of_every_tool():
     await evolve(manager, [FeedbackStream(critic())], episodes=failed)
     [record] = manager.ledger.proposals.values()
     assert record.awaits == ("judge", "person")
-
-
-async def test_instructions_hold_a_text_and_nothing_else():
-    """A rule would speak of calls that instructions do not have."""
-    store = open_store("memory:")
-    manager, failed = ToolManager(store), await failing_runs(made_agent(store))
-    block = {"tool": NAME, "rules": [{"kind": "call_before", "tool": "find_car"}]}
-    model = FunctionModel(lambda _: f"<description>{json.dumps(block)}</description>", name="m")
-    await evolve(manager, [FeedbackStream(model, subjects=["instructions"])], episodes=failed)
-    [record] = manager.ledger.proposals.values()
-    assert (record.state, record.failed[0].code) == ("rejected", "contract_changed")
 
 
 async def test_which_texts_may_change_is_a_switch():

@@ -378,6 +378,7 @@ def ruled(rules):
         (replace(LOAN, body=CYCLE), "contract_changed"),
         (composite("loan", "loan"), "contract_changed"),
         (replace(LOAN, description=None), ""),
+        (better("x " * 150_000), ""),
         (ruled(("periods > 0",)), ""),
         (ruled((Between(parameter="periods", minimum="3"),)), ""),
         (ruled((Between(parameter="periods", minimum=float("nan")),)), ""),

@@ -171,22 +171,6 @@ async def test_requests_of_a_conversation_only_grow(serve, library) -> None:
     assert [one["content"] for one in commentary] == ["One moment."]
 
 
-async def test_messages_alone_keep_what_was_found(serve, library) -> None:
-    """In a run that begins with messages, a tool that a search found and that was called."""
-    script = (
-        Reply(tool_calls=[search("share an invoice")]),
-        Reply(tool_calls=[calling("invoice_share")]),
-        "Shared.",
-        Reply(tool_calls=[calling("invoice_share", "c2")]),
-        "Again.",
-    )
-    server, model = serve(*script)
-    first = await Agent(model, library=library).run("find the weather")
-    again = await Agent(model, library=library).run("and the mail", history=first.messages)
-    assert again.output == "Again."
-    assert found_in(bodies(server)[-1]) == {"invoice_1": ["invoice_share"]}
-
-
 async def test_each_search_has_namespaces_of_its_own(serve, library) -> None:
     """Servers refuse a name that comes twice; each function is called in its own namespace."""
     names = [f"ledger_entry_{n}" for n in range(12)]
@@ -361,23 +345,6 @@ def test_reasoning_goes_back_encrypted_or_stored() -> None:
     assert replayed(response(reasoning(1), message("Yes.")), silence) == []
 
 
-def test_an_unknown_namespace_goes_back_as_it_came() -> None:
-    """Of a function that nobody offered; one that is offered is called by its name alone."""
-    answer = response(
-        function("issue_close", "c1", namespace="crm"),
-        function("mail_find", "c2", namespace="post"),
-    )
-    assert [one.get("namespace") for one in replayed(answer)] == ["crm", None]
-
-
-def test_a_search_that_nobody_offered_is_an_unknown_tool() -> None:
-    """It is not taken for a tool of the user's own by the name of ours."""
-    asked = {"type": "tool_search_call", "call_id": "s", "execution": "client", "arguments": {}}
-    hosted = {**asked, "execution": "server", "call_id": None}
-    (call,) = ResponsesCodec(ASKED).decode(response(hosted, asked)).message.tool_calls
-    assert (call.call_id, call.name) == ("s", "tool_search")
-
-
 def test_a_library_that_cannot_be_searched_has_functions_alone() -> None:
     """A tool of one's own named ``search_tools`` is called as any other."""
     own = ToolDefinition.from_schema("search_tools", "Search the toolbox.", SCHEMA)
@@ -404,14 +371,6 @@ async def test_other_models_search_with_a_function(serve, library, options) -> N
     assert result.output == "Shared."
     assert {tool["type"] for body in sent for tool in body["tools"]} == {"function"}
     assert "invoice_share" in [tool["name"] for tool in sent[1]["tools"]]
-
-
-async def test_in_code_mode_the_search_stays_a_function(serve, library) -> None:
-    """What is found there is for programs, so its result is text."""
-    server, model = serve("Nothing to do.")
-    await Agent(model, library=library, code_mode=True).run("find the weather")
-    (body,) = bodies(server)
-    assert "search_tools" in [tool["name"] for tool in body["tools"]]
 
 
 @pytest.mark.parametrize(
@@ -496,18 +455,18 @@ async def test_a_failure_within_an_answer_is_an_error(serve, step) -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "told"),
+    "item",
     [
-        ({"type": "message", "content": "hi"}, r"output\[0\]\.content should be list"),
-        ({"type": "message", "content": [{"type": "output_text"}]}, r"content\[0\]\.text"),
-        ({"type": "function_call", "call_id": "c"}, r"output\[0\]\.name should be str"),
-        (3, r"output\[0\] should be object"),
+        {"type": "message", "content": "hi"},
+        {"type": "message", "content": [{"type": "output_text"}]},
+        {"type": "function_call", "call_id": "c"},
+        3,
     ],
 )
-async def test_items_off_the_protocol(serve, item, told) -> None:
-    """An item of another shape is an error that names the place."""
+async def test_items_off_the_protocol(serve, item) -> None:
+    """An item of another shape is an error that says so."""
     _, model = serve(RawReply(body=response(item)))
-    with pytest.raises(ModelResponseError, match=told):
+    with pytest.raises(ModelResponseError, match="does not follow the provider's protocol"):
         await model.complete(ASKED)
 
 
@@ -552,17 +511,6 @@ async def test_an_item_that_nobody_knows_costs_no_answer(serve) -> None:
     """A kind of tomorrow is left out."""
     _, model = serve(RawReply(body=response({"type": "dream"}, message("Yes."))))
     assert (await model.complete(ASKED)).message == AssistantMessage(text="Yes.")
-
-
-def test_further_text_settings_stay_beside_a_schema() -> None:
-    """``text`` of ``extra`` does not replace the format, nor the format what it says."""
-    settings = ModelSettings(extra={"text": {"verbosity": "low"}, "reasoning": {"effort": "low"}})
-    sent = ResponsesCodec(replace(ASKED, output_schema=SCHEMA, settings=settings)).encode("m")
-    assert sent["text"]["verbosity"] == "low"
-    assert sent["text"]["format"]["schema"] == SCHEMA
-    assert sent["reasoning"] == {"effort": "low"}
-    with pytest.raises(UsageError, match="'input'"):
-        ResponsesCodec(replace(ASKED, settings=ModelSettings(extra={"input": []}))).encode("m")
 
 
 async def test_a_model_by_name_at_a_url(monkeypatch) -> None:

@@ -112,7 +112,6 @@ def test_plain_function() -> None:
     [
         (datetime, {"type": "string", "format": "date-time"}),
         (date | None, {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}),
-        (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
         (
             tuple[float, str],
             {
@@ -125,17 +124,6 @@ def test_plain_function() -> None:
         (
             Annotated[int, Field(ge=1, le=9, description="How many.")],
             {"type": "integer", "minimum": 1, "maximum": 9, "description": "How many."},
-        ),
-        (
-            Annotated[date, "The day."],
-            {"type": "string", "format": "date", "description": "The day."},
-        ),
-        (
-            dict[str, list[int]],
-            {
-                "type": "object",
-                "additionalProperties": {"type": "array", "items": {"type": "integer"}},
-            },
         ),
     ],
 )
@@ -238,7 +226,7 @@ class Shop:
         (opaque, ["parameter 'connection'", "Connection", "functools.partial"]),
         (hidden_default, ["default of 'n'", "Annotated[...] = <default>"]),
         (field_default, ["default of 'n' is a Field", "Annotated[<type>, Field(...)]"]),
-        (type_checking_only, ["parameter 'price'", "'Decimal'", "TYPE_CHECKING"]),
+        (type_checking_only, ["'Decimal'", "TYPE_CHECKING"]),
         (stream, ["generator", "list"]),
         (Shop.search, ["'self'", "tool(instance.search)"]),
         (Arguments, ["not a function", "a function that takes one"]),

@@ -227,41 +227,6 @@ def test_all_that_is_derived_of_a_range_agrees_on_every_value(rule, kind):
         assert (grammar is not None and accepts(grammar, value)) == allowed
 
 
-# --- lengths and counts ---------------------------------------------------------------------------
-
-TITLE = Between(parameter="title", measure="length", minimum=2, maximum=5)
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "title": {"type": "string", "minLength": 1, "maxLength": 80},
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "year": {"type": "integer"},
-    },
-}
-
-
-def note(*rules):
-    """A tool that holds these rules."""
-    return ToolDefinition(
-        name="note",
-        signature=ToolDefinition.from_schema("note", "", SCHEMA).signature,
-        specification=Specification(rules=rules),
-    )
-
-
-def test_it_is_written_and_read():
-    """The measure is a part of the record, and older readers are told that they cannot read it."""
-    assert rule_from_json(rule_to_json(TITLE)) == TITLE
-    record = note(TITLE).to_json()
-    assert (record["format"], note(OneOf(parameter="year", values=(1,))).to_json()["format"]) == (
-        3,
-        2,
-    )
-    assert ToolDefinition.from_json(record) == note(TITLE)
-    with pytest.raises(DefinitionError, match="upgrade"):
-        ToolDefinition.from_json({**record, "format": 5})
-
-
 # --- the narrowed schema --------------------------------------------------------------------------
 
 
@@ -772,21 +737,39 @@ def test_rules_of_one_tool_must_leave_something(other, rule) -> None:
     assert rule_problems(rule, bare) == rule_problems(other, ruled) == ()
 
 
+def test_bounds_that_meet_leave_a_value() -> None:
+    """What is at least four and at most four may be four."""
+    most = Specification(rules=(Between(parameter="nights", maximum=4),))
+    bare = replace(TOOL, examples=(), specification=most)
+    assert rule_problems(Between(parameter="nights", minimum=4), bare) == ()
+
+
 # --- what stands in the place of a rule -----------------------------------------------------------
 
 # --- as JSON --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rules", [(), tuple(GOOD), (Between(parameter="x", maximum=2**60),)])
-def test_rules_survive_json_text(rules) -> None:
-    """A definition with rules is read back equal, with the same digest; it is of format 2."""
+@pytest.mark.parametrize(
+    ("rules", "form"),
+    [
+        ((), 1),
+        (tuple(GOOD), 2),
+        ((Between(parameter="x", maximum=2**60),), 2),
+        ((Between(parameter="x", measure="length", maximum=5),), 3),
+        ((Takes(parameter="x", types=("string",)),), 4),
+    ],
+)
+def test_rules_survive_json_text(rules, form) -> None:
+    """A definition with rules is read back equal, with the same digest, in the oldest format."""
     definition = ToolDefinition(name="f", specification=Specification(rules=rules))
     record = definition.to_json()
     copy = ToolDefinition.from_json(json.loads(json.dumps(record)))
     assert copy == definition
     assert copy.digest == definition.digest
     assert copy.specification.rules == rules
-    assert record["format"] == (2 if rules else 1)
+    assert record["format"] == form
+    with pytest.raises(DefinitionError, match="upgrade"):
+        ToolDefinition.from_json({**record, "format": 5})
     assert all(rule_from_json(rule_to_json(rule)) == rule for rule in rules)
 
 

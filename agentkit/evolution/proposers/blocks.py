@@ -76,10 +76,10 @@ def read_answer(answer: str, question: Question) -> tuple[Proposal, ...]:
     """
     if answer.strip().strip(".`*") == NOTHING:
         return ()
-    found, seen = list[Proposal](), set[str]()
+    found: list[Proposal] = []
     for part in _blocks(answer):
         try:
-            found.append(_read_block(part, question, seen))
+            found.append(_read_block(part, question))
         except _UnreadableError as error:
             asked = min(question.tools) if len(question.tools) == 1 else ""
             why = f"what {question.author.name} answered cannot be read: {error}"
@@ -110,7 +110,7 @@ def _blocks(answer: str) -> Iterator[str | _UnreadableError]:
         yield inside if closing else _UnreadableError(half)
 
 
-def _read_block(block: str | _UnreadableError, question: Question, seen: set[str]) -> Proposal:
+def _read_block(block: str | _UnreadableError, question: Question) -> Proposal:
     if isinstance(block, _UnreadableError):
         raise block
     said = _said(block)
@@ -122,9 +122,6 @@ def _read_block(block: str | _UnreadableError, question: Question, seen: set[str
         asked = ", ".join(sorted(question.tools))
         raise _UnreadableError(f"{name!r} is not what was asked for, {asked[:200]}", tool=name)
     candidate = _amended(tool.definition, said)
-    if candidate.digest in seen:
-        raise _UnreadableError(f"the same change of {name!r} is suggested twice", tool=name)
-    seen.add(candidate.digest)
     return Proposal.of(
         tool.definition,
         candidate,

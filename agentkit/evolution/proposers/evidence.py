@@ -45,7 +45,7 @@ from agentkit.evolution.proposers.origins import (
     is_vouched_for,
     origins_of_rule,
 )
-from agentkit.evolution.trajectories import RouteEvidence, trajectories_of
+from agentkit.evolution.trajectories import Route, trajectories_of
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import ToolFailure
@@ -109,14 +109,14 @@ class EvidenceProposer:
         library, episodes = observations.library, observations.episodes
         bounded = observations.by_tool
         records = observed(episodes, library) if bounded is None else _records(bounded, library)
-        routes = _routes(episodes) if bounded is None else ()
+        routes = _routes(episodes) if bounded is None else {}
         found: dict[str, tuple[list[RuleSuggestion], list[RuleSuggestion]]] = {}
         for name, record in sorted(records.items()):
             if name not in library:
                 continue
             if bounded is not None:
                 is_looked_up = any(one.blamed and not one.is_accepted for one in record.calls)
-                routes = _routes(bounded[name]) if is_looked_up else ()
+                routes = _routes(bounded[name]) if is_looked_up else {}
             passed_over: list[PassedOver] = []
             seen = ToolEvidence(
                 definition=library[name].definition,
@@ -178,7 +178,7 @@ def _records(
     return {name: records[name] for name, records in seen if name in records}
 
 
-def _routes(episodes: Iterable[Episode]) -> tuple[RouteEvidence, ...]:
+def _routes(episodes: Iterable[Episode]) -> Mapping[Route, int]:
     return trajectories_of(filter(_is_data, episodes)).routes
 
 
@@ -604,9 +604,7 @@ def relaxed_lessons(
             )
 
 
-def lookup_lessons(
-    seen: ToolEvidence, routes: Collection[RouteEvidence]
-) -> Iterator[RuleSuggestion]:
+def lookup_lessons(seen: ToolEvidence, routes: Mapping[Route, int]) -> Iterator[RuleSuggestion]:
     """Tools that must be called first, because a parameter is to come from their results.
 
     Learned when the parameter's values came from the other tool in enough successful episodes, when
@@ -615,13 +613,13 @@ def lookup_lessons(
 
     Args:
         seen: The tool with its calls.
-        routes: Ways that data take between tools, found over successful episodes.
+        routes: Ways that data take between tools, found over successful episodes, with support.
     """
     definition, record = seen.definition, seen.record
     supports: Counter[tuple[str, str]] = Counter()  # the best route of each pair
-    for one in routes:
-        if one.route.consumer == definition.name != one.route.producer:
-            supports |= Counter({(one.route.producer, one.route.argument): one.support})
+    for route, support in routes.items():
+        if route.consumer == definition.name != route.producer:
+            supports |= Counter({(route.producer, route.argument): support})
     for (producer, argument), support in sorted(supports.items()):
         rule = CallBefore(tool=producer, parameter=argument)
         is_known = rule in definition.specification.rules

@@ -18,7 +18,7 @@ from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
 from agentkit.tools.error_messages import problems_of
 from agentkit.tools.invocation import run_in_daemon_thread
-from agentkit.tools.patterns import without_gaps
+from agentkit.tools.patterns import invisible, without_gaps
 from agentkit.tools.schema_validator import UncheckableError, schema_errors
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ class Elicitation:
 
     Attributes:
         server: Our name for the server.
-        message: What it asks, with invisible characters and long runs of blanks written out.
-        schema: The fields that it wants, as a JSON Schema of one flat object; empty with a ``url``.
+        message: What it asks, with invisible characters and long runs of blanks written out, and
+            the host of a ``url`` as DNS has it, where that has other letters than ours.
+        schema: The fields that it wants, as a JSON Schema of one flat object, with the same written
+            out, so that nobody answers a field of such a name; empty with a ``url``.
         url: A page that the user is to visit; None for a form.
     """
 
@@ -90,7 +92,7 @@ class ElicitationHandler:
     async def _result(self, asked: Elicitation) -> dict[str, Any]:
         if why := self._unasked(asked):
             return self._declined(why)
-        answer = await self._answer(replace(asked, message=without_gaps(asked.message)))
+        answer = await self._answer(_as_shown(asked))
         if answer is None:
             return {"action": "cancel"}
         approves = answer.approved if isinstance(answer, Approval) else answer
@@ -146,15 +148,41 @@ async def _awaited(elicit: Elicitor, asked: Elicitation) -> ElicitationAnswer:
     return found
 
 
+def _as_shown(asked: Elicitation) -> Elicitation:
+    """The question in words that hide nothing."""
+    message, url = without_gaps(asked.message), asked.url or ""
+    if not (urlsplit(url).hostname or "").isascii():
+        message = f"{message}\n⟨the host of the address is {_host(url)}⟩"
+    return replace(asked, message=message, schema=_written_out(asked.schema))
+
+
+def _written_out(value: Any) -> Any:
+    match value:
+        case str():
+            return without_gaps(value)
+        case Mapping():
+            return {without_gaps(name): _written_out(one) for name, one in value.items()}
+        case list():
+            return [*map(_written_out, value)]
+    return value
+
+
+def _host(url: str) -> str:
+    """The host of an address as DNS has it; empty where there is none."""
+    try:
+        return (urlsplit(url).hostname or "").encode("idna").decode()
+    except ValueError:
+        return ""
+
+
 def _is_visited(url: str) -> bool:
     """Whether a user may be sent to an address; of this machine without TLS, too."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
+    host = _host(url)
+    if not host or invisible(url) or any(map(str.isspace, url)):
         return False
-    is_local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
-    is_plain = url.isprintable() and not any(map(str.isspace, url)) and "@" not in parts.netloc
-    return is_plain and bool(parts.hostname) and (parts.scheme == "https" or is_local)
+    parts = urlsplit(url)
+    is_local = parts.scheme == "http" and host in {"localhost", "127.0.0.1", "::1"}
+    return "@" not in parts.netloc and (parts.scheme == "https" or is_local)
 
 
 def _problem(content: Mapping[str, Any], schema: JsonObject) -> str:

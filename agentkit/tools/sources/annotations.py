@@ -135,21 +135,12 @@ def _annotations(called: Any, shown: str) -> Mapping[str, Any]:
         return typing.get_type_hints(called, include_extras=True)
     except NameError as error:
         why = (
-            f"{_blamed(called, error.name)} names {error.name!r}, which is not defined at the top "
-            "of its module; import or define it there (not only under TYPE_CHECKING or inside a "
-            "function)"
+            f"an annotation names {error.name!r}, which is not defined at the top of its module; "
+            "import or define it there (not only under TYPE_CHECKING or inside a function)"
         )
         raise _refusal(shown, why) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise _refusal(shown, f"an annotation cannot be read: {error}") from error
-
-
-def _blamed(called: Any, missing: str | None) -> str:
-    """Which annotation holds the name that could not be found."""
-    for parameter, annotation in getattr(called, "__annotations__", {}).items():
-        if missing and isinstance(annotation, str) and missing in annotation:
-            return "the return annotation" if parameter == "return" else f"parameter {parameter!r}"
-    return "an annotation"
 
 
 def _parameter(

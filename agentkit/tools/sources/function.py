@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import re
 import sys
 import types
 import typing
@@ -308,7 +307,6 @@ _NOT_FOR_MODELS = (
     "; a value that the model is not to write, such as a database handle, comes with the run: take "
     "`ctx: RunContext[...]` as first parameter and read ctx.deps, or bind it with functools.partial"
 )
-_NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9.\-_]")
 
 
 def _adapters(
@@ -408,18 +406,11 @@ def _generator() -> type[GenerateJsonSchema]:
 
 
 def _untitled(schema: JsonObject) -> dict[str, Any]:
-    """The schema without the titles that are names of classes; chosen titles stay."""
+    """The schema without the titles of its classes, which are their names."""
     bare = {key: part for key, part in schema.items() if key != "title"}
     if "$defs" in bare:
-        bare["$defs"] = {name: _named(part, name) for name, part in bare["$defs"].items()}
+        bare["$defs"] = {name: _untitled(part) for name, part in bare["$defs"].items()}
     return bare
-
-
-def _named(part: JsonObject, name: str) -> JsonObject:
-    title = part.get("title")
-    if not isinstance(title, str) or not name.endswith(_NOT_IN_KEYS.sub("_", title)):
-        return part
-    return {key: rule for key, rule in part.items() if key != "title"}
 
 
 def _unusable(annotation: Any, error: Exception, *, tool_name: str, place: str) -> DefinitionError:

@@ -399,10 +399,7 @@ def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
     if faults := record_faults(known):
         name = str(record.get("name", ""))[:80]
         raise DefinitionError(f"{name!r} is not a tool definition: {faults[0]}", tool_name=name)
-    try:
-        definition = ToolDefinition.from_json(record)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise DefinitionError(f"not a tool definition ({error}): {str(record)[:200]}") from error
+    definition = ToolDefinition.from_json(record)
     described = definition.description
     unique = tuple(dict.fromkeys((*described.tags, *tags)))
     return replace(definition, description=replace(described, tags=unique))

@@ -247,7 +247,7 @@ async def _answered(studio: Studio, request: Request, place: Place, asked: Asked
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The texts of a form."""
+    """The texts of a form, in which each field stands once."""
     size = 0
 
     async def counted() -> Message:
@@ -260,6 +260,8 @@ async def _form(request: Request) -> dict[str, str]:
 
     try:
         async with Request(request.scope, counted).form(max_files=0) as sent:
+            if len(sent.multi_items()) > len(sent):  # two answers, of which one would be lost
+                raise BadRequestError("A field of the form is sent twice; send each field once.")
             return {name: value for name, value in sent.items() if isinstance(value, str)}
     except (LookupError, UnicodeError) as error:  # it names a character set that there is not
         raise BadRequestError(f"the form cannot be read: {error}") from error

@@ -292,12 +292,13 @@ def suggest(asked: Asked) -> Goto:
     text = "\n".join(" ".join(one.split()) for one in lines_typed).strip()
     if field not in text_fields(definition):
         raise BadRequestError("Say which text is to change.")
+    if not text:
+        raise BadRequestError("Write the text; an empty one says nothing.")
     words = definition.description
     if field == SUMMARY:
         changed = replace(words, summary=text)
     else:
-        texts = {**words.parameters, field: text}
-        changed = replace(words, parameters={path: one for path, one in texts.items() if one})
+        changed = replace(words, parameters={**words.parameters, field: text})
     reason = typed_reason(asked) or "written in the studio"
     return _proposed(asked, definition, replace(definition, description=changed), reason)
 

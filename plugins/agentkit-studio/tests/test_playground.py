@@ -151,6 +151,23 @@ def test_the_queue_lists_and_decides(studio, say, csrf, store, decision, last):
     assert again.status_code == 409
 
 
+@pytest.mark.parametrize("kind", ["urlencoded", "multipart"])
+@pytest.mark.parametrize("said", [["reject", "approve"], ["approve", "reject"], ["approve"] * 2])
+def test_a_form_that_says_a_thing_twice_decides_nothing(studio, say, csrf, said, kind):
+    """Of two decisions neither counts, on both pages that take them; the run waits on."""
+    client = studio()
+    run = say(client, "sell C-9")[-1]["run"]
+    for address, named in ((f"/calls/{run}", {}), ("/playground/decide", {"run": run})):
+        form = {"csrf": csrf(client), **named}
+        fields = [*form.items(), *(("decision", one) for one in said)]
+        if kind == "multipart":
+            answer = client.post(address, files=[(name, (None, text)) for name, text in fields])
+        else:
+            answer = client.post(address, data={**form, "decision": said})
+        assert (answer.status_code, "sent twice" in answer.text) == (400, True)
+    assert "sell_car" in client.get("/calls").text
+
+
 def test_the_queue_needs_an_operator(studio, say, csrf):
     """Others see what waits."""
     waits = say(studio("olga"), "sell C-9")[-1]

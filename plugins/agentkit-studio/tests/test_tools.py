@@ -281,7 +281,7 @@ def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
 
 
 def test_a_person_proposes_a_text(studio, csrf, manager):
-    """Of the tool or of a parameter; one that says the same is refused."""
+    """Of the tool or of a parameter; one that says the same, or nothing, is refused."""
     client = studio("rita")
     form = {"csrf": csrf(client), "field": "amount", "text": "Sum of the  loan in euros."}
     page = client.post("/tools/loan_offer/suggest", data=form)
@@ -289,7 +289,10 @@ def test_a_person_proposes_a_text(studio, csrf, manager):
     manager.refresh()
     [record] = manager.ledger.proposals.values()
     assert record.candidate.description.parameters["amount"] == "Sum of the loan in euros."
-    for strange in ({"field": "price"}, {"field": "amount", "text": "Sum of the loan."}):
+    empty = [
+        {"field": field, "text": text} for field in ("amount", "summary") for text in ("", " \n")
+    ]
+    for strange in ({"field": "price"}, {"field": "amount", "text": "Sum of the loan."}, *empty):
         answer = client.post("/tools/loan_offer/suggest", data={**form, **strange})
         assert answer.status_code == 400
     assert studio("vera").post("/tools/loan_offer/suggest", data=form).status_code == 403

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import math
 import os
 from dataclasses import replace
 from functools import partial
@@ -13,18 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agentkit import Library, ModelRetry, ToolDefinition, open_store, tool
+from agentkit import Library, ToolDefinition, open_store, tool
 from agentkit.composites import RuleChecker
-from agentkit.evaluation import (
-    Benchmark,
-    ExactCalls,
-    GoldCall,
-    Task,
-    episodes_of_run,
-    evaluate,
-    with_tools,
-)
-from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import EvidenceProposer, Observations, ToolManager, evolve
 from agentkit.evolution.checker import change_of
 from agentkit.evolution.proposers.discovery import names_in_error, type_name
@@ -32,12 +21,9 @@ from agentkit.evolution.proposers.observed import RuleBacktest
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.library.events import Author
-from agentkit.messages import ToolCall, ToolMessage
-from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Example, Origin
 from agentkit.tools.rules import OneOf, Takes
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 
 ZOD = (
@@ -577,57 +563,6 @@ def test_recorded_first_attempts_give_the_parameters_back(make_episode):
     assert found == SAMPLE
     manager.roll_back("holiday", reason="no longer")
     assert manager.library["holiday"].definition.parameters_schema == UNDOCUMENTED
-
-
-def test_valid_calls_rise_on_tasks_that_nobody_learned_from():
-    """A recorded server without documentation: a gain on held-out tasks promotes what it takes.
-
-    The model gives the numbers of the request to the parameters that the schema names.
-    """
-
-    def choose(**arguments):
-        if missing := [name for name in ("n", "k") if name not in arguments]:
-            raise ModelRetry(f"missing required arguments: {', '.join(map(repr, missing))}")
-        return math.comb(arguments["n"], arguments["k"])
-
-    def clerk(request):
-        last = request.messages[-1]
-        if isinstance(last, ToolMessage):
-            return last.text
-        names = request.tools[0].parameters_schema.get("properties", {})
-        numbers = [int(word) for word in last.text.split() if word.isdigit()]
-        arguments = dict(zip(names, numbers, strict=False))
-        return [ToolCall(call_id="1", name="choose", arguments=arguments)]
-
-    def task(at):
-        gold = GoldCall(name="choose", arguments={"n": 10 + at, "k": at})
-        return Task(
-            task_id=f"t{at}",
-            category="choose",
-            request=f"Of {10 + at} things take {at}",
-            offered=("choose",),
-            expects=(ExactCalls(calls=(gold,)),),
-        )
-
-    served = Tool(definition=undocumented(), function=choose)
-    tasks = [task(at) for at in range(1, 22)]
-    world = {"definitions": (served.definition,), "environment": with_tools([served])}
-    store, model = open_store("memory:"), FunctionModel(clerk)
-    policy = ValidationPolicy(discovered=())
-    manager = ToolManager(store, tools=[served], validate=partial(validate, policy=policy))
-    manager.register([served])
-    first = Benchmark(name="first", tasks=tuple(tasks[:3]), **world)
-    asyncio.run(evaluate(first, model=model, store=store, run="first"))
-    held_out = Benchmark(name="held out", tasks=tuple(tasks[3:]), **world)
-    round_ = evolve(
-        manager,
-        [EvidenceProposer()],
-        episodes=episodes_of_run(store, "first"),
-        compare=HeldOut(benchmark=held_out, model=model, store=store),
-    )
-    [outcome] = asyncio.run(round_).considered
-    assert outcome.record.state == "active"
-    assert "0.0% right before, 100.0% after" in outcome.why
 
 
 def types(arguments):

@@ -17,6 +17,7 @@ from mcp import Client, MCPError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
+    ElicitRequestFormParams,
     ElicitRequestURLParams,
     ElicitResult,
     Implementation,
@@ -529,6 +530,8 @@ async def test_what_is_no_answer_accepts_nothing(answer, caplog):
         ("https://bank.example@shop.example/", "decline"),
         ("https://shop.example/ https://bank.example", "decline"),
         ("https://shop.example/" + "x" * 9_000, "decline"),
+        ("https://shop.example/\u3164", "decline"),
+        ("https://" + "\u0430" * 70 + ".example/", "decline"),
     ],
 )
 async def test_a_user_is_sent_to_https_alone(url, action):
@@ -541,6 +544,52 @@ async def test_a_user_is_sent_to_https_alone(url, action):
     params = ElicitRequestURLParams(message=said, url=url, elicitation_id="1")
     assert (await handler(None, params)).action == action
     assert asked == ["Pay⟨U+202E⟩ Ann ⟨90 blanks⟩ and Bob"] * (action == "accept")
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://b\u0430nk.example/", "xn--bnk-6cd.example"),
+        ("https://b\u0430nk.example/xn--bnk-6cd.example", "xn--bnk-6cd.example"),
+        ("https://\u0430\u0440\u0440\u04cf\u0435.example/apple", "xn--80ak6aa92e.example"),
+        (
+            "https://bank.example\u2044login.shop.example/",
+            "bank.xn--examplelogin-xk0g.shop.example",
+        ),
+        ("https://bank.example/\u0430", ""),
+        ("https://BANK.example/\u0430", ""),
+    ],
+)
+async def test_a_host_in_letters_of_others_is_spelled_out(url, host):
+    """A user sees where an address leads that looks like another one; the address stays."""
+    asked = []
+    handler = ElicitationHandler(server="s", elicit=asked.append, limits=McpLimits())
+    await handler(None, ElicitRequestURLParams(message="Log in", url=url, elicitation_id="1"))
+    assert [one.url for one in asked] == [url]
+    note = f"\n⟨the host of the address is {host}⟩" if host else ""
+    assert asked[0].message == f"Log in{note}"
+
+
+async def test_a_form_hides_nothing():
+    """Its texts are written out as the question is, and a field of such a name is not answered."""
+    named = {"title": "Si\u202eze\x1b[2J" + " " * 90 + "!", "enum": ["a", "b\u200b"]}
+    form = {"type": "object", "properties": {"size": named, "to\u200bken": {"type": "string"}}}
+    params = ElicitRequestFormParams(message="S\x1b[31mize?", requested_schema=form)
+    asked = []
+
+    async def answered(**values):
+        handler = ElicitationHandler(
+            server="s", elicit=lambda q: asked.append(q) or values, limits=McpLimits()
+        )
+        return (await handler(None, params)).action
+
+    assert await answered(size="a") == "accept"
+    assert await answered(**{"to⟨U+200B⟩ken": "x"}) == "decline"
+    assert asked[0].message == "S⟨U+001B⟩[31mize?"
+    fields = asked[0].schema["properties"]
+    assert [*fields] == ["size", "to⟨U+200B⟩ken"]
+    assert fields["size"]["title"] == "Si⟨U+202E⟩ze⟨U+001B⟩[2J ⟨90 blanks⟩ !"
+    assert fields["size"]["enum"] == ["a", "b⟨U+200B⟩"]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
