@@ -460,3 +460,18 @@ def test_what_hides_steals_or_commands_is_rejected(make_manager, propose, ada, s
     assert record.state == "rejected"
     with pytest.raises(UsageError, match="decided already"):
         manager.approve(record.proposal_id, person=ada)
+
+
+class Judge:
+    """Says no."""
+
+    async def __call__(self, change):
+        return Judgement(agrees=False, reason="because", author=JUDGE)
+
+
+def test_a_judge_that_says_no_rejects(waiting_approvals):
+    """A judge's no ends the proposal, with the judge's words."""
+    manager, proposal = waiting_approvals(change_judge=Judge())
+    record = manager.submit(proposal)
+    assert (record.state, record.last_word) == ("rejected", "because")
+    assert [event.author for event in record.events if event.kind == "judged"] == [JUDGE]
