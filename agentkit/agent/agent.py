@@ -39,6 +39,7 @@ from agentkit.agent.session import (
 )
 from agentkit.agent.types import (
     Decision,
+    Emit,
     Instruction,
     Instructions,
     Limits,
@@ -53,6 +54,7 @@ from agentkit.agent.types import (
     StorePolicy,
     ToolPolicy,
     as_approval,
+    ignore,
 )
 from agentkit.episodes import Episode, RefineMode
 from agentkit.episodes.labels import WAITING_AGENT
@@ -445,16 +447,14 @@ class Agent(Generic[DepsT, OutputT]):
             RunError: As for ``run``.
         """
         agent = self.resumed_by(waiting)
-        return await agent._run(*await agent._resumption(waiting, **options))  # noqa: SLF001 - ours
+        return await agent._resumed(waiting, options, ignore)  # noqa: SLF001 - ours
 
     async def stream_resume(
         self, waiting: RunResult[OutputT] | Episode, **options: Unpack[ResumeOptions[DepsT]]
     ) -> AsyncGenerator[RunEvent, None]:
         """Go on as ``resume`` does, and yield what happens; ``RunFinished`` comes last."""
-        agent = self.resumed_by(waiting)
-        start, answers = await agent._resumption(waiting, **options)  # noqa: SLF001 - ours
-        run = agent._run  # noqa: SLF001 - as above
-        events = stream_events(lambda emit: run(replace(start, emit=emit), answers))
+        resumed = self.resumed_by(waiting)._resumed  # noqa: SLF001 - ours
+        events = stream_events(lambda emit: resumed(waiting, options, emit))
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -472,6 +472,15 @@ class Agent(Generic[DepsT, OutputT]):
         for one in known:
             known += [asked for asked in one._asks if asked not in known]  # noqa: SLF001 - ours
         return known
+
+    async def _resumed(
+        self,
+        waiting: RunResult[OutputT] | Episode,
+        options: ResumeOptions[DepsT],
+        emit: Emit,
+    ) -> RunResult[OutputT]:
+        start, answers = await self._resumption(waiting, **options)
+        return await self._run(replace(start, emit=emit), answers)
 
     async def _resumption(
         self,

@@ -755,6 +755,7 @@ class DeferredResults:
             if call.call_id in self.values:
                 found = await executor.answered(call, self.values[call.call_id])
                 self._found[call.call_id] = found
+        await asyncio.sleep(0)  # whoever was cancelled while the answers were recorded ends here
         executor.remember([*self._known, *(one.result for one in self._replayed.values())])
         executor.replayed = self._replayed
         known = {result.call_id for result in self._known}

@@ -10,10 +10,10 @@ import re
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
@@ -639,7 +639,7 @@ class RunPreparation:
                 )
         mark = self.approvals.take(episode)
         try:
-            await asyncio.to_thread(self.approvals.claim, episode, mark)
+            await _seen_through(asyncio.to_thread(self.approvals.claim, episode, mark))
         except BaseException:
             self.approvals.give_back(episode, mark)
             raise
@@ -694,6 +694,24 @@ class RunPreparation:
         earlier = takewhile(lambda e: e.episode_id != episode.episode_id, session)
         # What waits repeats the turn of one that it goes on from.
         return conversation([*earlier, own]), shown
+
+
+async def _seen_through(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for work to end; whoever is cancelled meanwhile is cancelled at the next wait.
+
+    So a run whose answers are claimed begins, and records that it was cut.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if task.exception() is not None:
+            raise
+        current = asyncio.current_task()
+        assert current is not None
+        current.uncancel()
+        current.cancel()
 
 
 def _shown_in(history: Sequence[Message] | RunResult) -> ShownTools:

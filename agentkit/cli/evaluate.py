@@ -153,9 +153,7 @@ def evaluation(
     how: AskingOptions,
     what: EvalOptions,
     answers: Answers,
-    report: Annotated[
-        tuple[Path, ...], option(type=click.Path(dir_okay=False, path_type=Path))
-    ] = (),
+    report: tuple[Path, ...] = (),
 ) -> Output:
     """Measure an agent on BENCHMARK: ask, judge the answers, and report.
 

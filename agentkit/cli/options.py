@@ -20,7 +20,6 @@ Args:
         take the new one.
     pin (VERSION): Use this library version, whatever is promoted.
     refine: Let the model revise its calls before they run.
-    session (ID): Continue this conversation.
     yes: Do not ask.
 """
 
@@ -228,7 +227,6 @@ LibraryPlace = Annotated[str | None, option("--library", default=None)]
 Answers = Annotated[str, option(default=f"sqlite:///{FOLDER}/{EVALUATIONS}")]
 OnConflict = Annotated[Literal["error", "skip", "replace"], option(default="error")]
 Pin = Annotated[int | None, option(low=0, default=None)]
-Session = Annotated[str | None, option(default=None)]
 Refine = Annotated[RefineMode, option(default="none")]
 
 

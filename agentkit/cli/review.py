@@ -51,7 +51,6 @@ from agentkit.tools.error_messages import plural
 from agentkit.tools.invocation import made_deps
 
 _LONGEST = 300
-_BRIEF = ("proposal_id", "tool", "state", "summary", "waits_for", "commands", "proposer")
 
 Which = Annotated[str, argument("ID|TOOL|last")]
 
@@ -93,7 +92,7 @@ def list_(
     ]
     note = f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')}"
     return listing(
-        [_brief(one) for one in reviews],
+        [one.to_json() for one in reviews],
         ["id", *map(fold, ("tool", "what changes", "state", "reason"))],
         map(_row, reviews),
         note="\n".join([note, *pins]),
@@ -104,12 +103,6 @@ def list_(
 def _row(one: Review) -> tuple[object, ...]:
     texts = (one.summary, one.state.replace("_", " "), one.waits_for.removeprefix("waits for "))
     return one.proposal_id, one.tool, *(one_line(shown(text, _LONGEST)) for text in texts)
-
-
-def _brief(one: Review) -> dict[str, Any]:
-    """One proposal in short, as a JSON object."""
-    record = one.to_json()
-    return {name: record[name] for name in _BRIEF} | {"created_at": one.history[0].at}
 
 
 @command(short_help="Show all about one: the change, why, and the numbers.", group=review)
@@ -217,7 +210,7 @@ def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
             for line in found.commands:
                 say(f"  {shown(line, _LONGEST)}")
 
-    record = {**_brief(found), "library_version": manager.library.version}
+    record = {**found.to_json(), "library_version": manager.library.version}
     return Output(record=record, view=view)
 
 

@@ -42,7 +42,6 @@ from agentkit.cli.options import (
     ModelName,
     Pin,
     Refine,
-    Session,
     StoreUrl,
     Targets,
     command,
@@ -249,7 +248,7 @@ def _event_line(event: RunEvent) -> str:
 def run(
     question: str | None = None,
     *,
-    session: Session,
+    session: str | None = None,
     library_place: LibraryPlace,
     options: AgentOptions,
     store_url: StoreUrl,
@@ -261,6 +260,9 @@ def run(
     code) are printed to stdout, one a line. Every run is recorded as an episode; see
     'agentkit episodes show last'. Runs of one --session are one conversation. In a chat each line
     is a turn, and Ctrl-D ends it.
+
+    Args:
+        session (ID): Continue this conversation.
 
     Examples:
       agentkit run "What is 17 * 23?" --tools calculator.py

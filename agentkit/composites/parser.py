@@ -36,7 +36,6 @@ from agentkit.composites.problems import (
     CompositeLimits,
     Fault,
     Place,
-    instead_of,
     placed,
     refusal,
 )
@@ -138,8 +137,8 @@ def read_source(
     if not functions:
         raise _no_text("not_one_function", "the text has no function")
     function, *_ = functions
-    others = (node for node in tree.body if node is not function)
-    strays = [_stray(node) for node in others if not _is_friendly(node)]
+    beside = (node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
+    strays = [_stray(node) for node in beside if node is not function]
     return read_function(function, source, tools, limits=limits, strays=strays, stored_as=stored_as)
 
 
@@ -434,25 +433,7 @@ def _no_text(code: str, message: str, advice: str = "", at: Place = (1, 1)) -> C
     return refusal("", (Fault(None, code, message, advice).at(*at),))
 
 
-_FRIENDLY_MODULES = {"__future__", "agentkit", "collections.abc", "typing", "typing_extensions"}
-"""Imports from these may stand above the function of a file; they are not carried out."""
-
-
-def _is_friendly(node: ast.stmt) -> bool:
-    """Whether a statement imports only what type checkers want to see."""
-    modules: list[str] = []
-    if isinstance(node, ast.ImportFrom) and not node.level:
-        modules = [node.module or ""]
-    elif isinstance(node, ast.Import):
-        modules = [alias.name for alias in node.names]
-    is_known = [one in _FRIENDLY_MODULES or one.startswith("agentkit.") for one in modules]
-    return bool(modules) and all(is_known)
-
-
 def _stray(node: ast.stmt) -> Fault:
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        message = "`import` is not in the language"
-        return Fault(node, "unknown_construct", message, instead_of(node))
     what = f"another function, `{node.name}`," if isinstance(node, Function) else "a statement"
     return Fault(node, "not_one_function", f"{what} is beside the function")
 

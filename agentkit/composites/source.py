@@ -51,8 +51,8 @@ def compose(
     """Make the definition of a composite from its text.
 
     Args:
-        source: One ``def`` or ``async def`` in the composite language; imports from ``typing``
-            and ``agentkit`` may stand above it.
+        source: One ``def`` or ``async def`` in the composite language; imports may stand above
+            it, which are not carried out.
         tools: The tools that it may call: a list, a ``Library``, or a mapping by the name that
             the text gives them.
         limits: Caps on the text and on the program.

@@ -54,11 +54,6 @@ class Completion:
     asked: Asked
     created: int = field(default_factory=lambda: int(time.time()))
 
-    @property
-    def completion_id(self) -> str:
-        """The id of the answer."""
-        return f"{ANSWER_PREFIX}{self.episode_id}"
-
     def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
         """The answer as one JSON object."""
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
@@ -110,7 +105,7 @@ class Completion:
 
     def _head(self, kind: str, choices: list[Any]) -> dict[str, Any]:
         return {
-            "id": self.completion_id,
+            "id": f"{ANSWER_PREFIX}{self.episode_id}",
             "object": kind,
             "created": self.created,
             "model": self.model,

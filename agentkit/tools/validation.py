@@ -190,7 +190,6 @@ class ArgumentValidator:
 
 # --- clear slips, corrected -----------------------------------------------------------------------
 
-_MAX_FILLED = 64
 _MAX_STEPS = 40_000
 _MAX_ROUNDS = 4
 _MAX_EXACT_INTEGER = 2**53

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, open_store, tool
 from agentkit.agent import Limits, ToolCallFinished, ToolPolicy
+from agentkit.agent.session import happened
 from agentkit.agent.types import Approval
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import (
@@ -429,3 +431,35 @@ async def test_an_answer_that_the_store_did_not_take_is_not_used_up(buyer, bough
     with pytest.raises(AnsweredBeforeError):
         await agent.resume(waiting, values={"ask": "yes"})
     assert bought == [1]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_an_answer_that_is_cut_while_it_is_recorded_is_kept(buyer, bought, streams):
+    """A caller that leaves in that moment leaves a run that was cut, and that has the value."""
+    store, recording, goes_on = open_store("memory:"), threading.Event(), threading.Event()
+    agent = buyer(store)
+    waiting = await agent.run("Buy it", session_id="s")
+    append = store.append
+
+    def slow(episode):
+        recording.set()
+        assert goes_on.wait(5)
+        append(episode)
+
+    async def streamed():
+        async for _ in agent.stream_resume(waiting, values={"ask": "yes"}):
+            pass
+
+    store.append = slow
+    run = streamed() if streams else agent.resume(waiting, values={"ask": "yes"})
+    task = asyncio.create_task(asyncio.wait_for(run, 0.1))
+    assert await asyncio.to_thread(recording.wait, 5)
+    await asyncio.sleep(0.2)
+    store.append = append
+    goes_on.set()
+    with pytest.raises(TimeoutError):
+        await task
+    (cut,) = (one for one in happened(store.select()) if one.resumes)
+    assert (cut.stop_reason, cut.results[0].value, bought) == ("cancelled", "yes", [])
+    with pytest.raises(AnsweredBeforeError):
+        await buyer(store).resume(waiting.episode, values={"ask": "yes"})

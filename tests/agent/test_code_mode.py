@@ -21,7 +21,7 @@ from agentkit import (
     open_store,
     tool,
 )
-from agentkit.agent import Limits, SelectionPolicy, ToolCallFinished, ToolCallStarted, ToolPolicy
+from agentkit.agent import Limits, ToolCallFinished, ToolCallStarted, ToolPolicy
 from agentkit.agent.code_mode import read_program
 from agentkit.diagnosis import diagnose
 from agentkit.episodes import Episode
@@ -289,16 +289,6 @@ async def test_calls_before_a_wait_count_for_learned_rules(tools, log):
     assert texts(result) == ["cancelled 1"]
 
 
-async def test_a_person_says_no(tools, log):
-    """The denied call ends the program, and the model reads that."""
-    asked = agent(tools, program("a = book(id=1)\nb = cancel(id=1)\nreturn b"))
-    waiting = await asked.run("go")
-    result = await asked.resume(waiting, approvals={"1.2": False})
-    assert log == [("book", 1)]
-    assert inside(result) == [("book", "ok"), ("cancel", "denied")]
-    assert "A person said no" in texts(result)[0]
-
-
 async def test_a_value_from_outside(tools):
     """A tool without code waits for its value, and the program goes on with that."""
     definition = ToolDefinition.from_schema("ask_legal", "Ask.", {"type": "object"})
@@ -451,36 +441,6 @@ def test_what_calls_spend_counts_in_the_middle(tools):
     assert result.stop_reason == "token_limit"
 
 
-def test_worked_calls_are_shown_with_signatures():
-    """As many as the policy says."""
-
-    @tool(examples=[{"arguments": {"city": "Rome"}}])
-    def find(city: str) -> str:
-        """Find."""
-        return city
-
-    model = ScriptedModel(["done"])
-    policy = SelectionPolicy(examples=1)
-    Agent(model, tools=[find], code_mode=True, selection=policy).run_sync("Hi")
-    assert '# Example: find(city="Rome")' in model.requests[0].tools[0].text
-
-
-def test_two_programs_of_a_turn_keep_their_order(tools, log):
-    """The calls of the second come after those of the first."""
-    both = [*program("a = book(id=1)\nreturn book(id=2)"), *program("return book(id=3)", "2")]
-    result = agent(tools, both).run_sync("go")
-    assert log == [("book", 1), ("book", 2), ("book", 3)]
-    assert texts(result) == ["booked 2", "booked 3"]
-
-
-def test_an_agent_without_it_offers_the_tools_themselves(tools):
-    """Nothing is there that the model did not have before."""
-    model = ScriptedModel([[ToolCall(call_id="1", name="book", arguments={"id": 1})], "done"])
-    result = Agent(model, tools=tools).run_sync("go")
-    assert [tool.name for tool in model.requests[0].tools] == ["find", "book", "cancel"]
-    assert "program_calls" not in result.episode.to_json()["turns"][0]
-
-
 NOISE = st.text(
     st.sampled_from("abx =()[]{}.,:'\"\n0123+-*/returnfoifndlambda__class"), max_size=120
 )
@@ -539,29 +499,4 @@ async def test_a_program_that_changed_while_it_waited(tools, log):
     store.append(replace(episode, turns=(turn,)))
     result = await asked_again.resume(store.get(episode.episode_id), values={"1.2": "yes"})
     assert "where it called book before with other arguments" in texts(result)[0]
-    assert log == [("book", 1)]
-
-
-async def test_each_turn_records_its_own_programs(tools, log):
-    """Also where one of two programs waits and the other does not."""
-    both = [*program("return book(id=1)"), *program("return cancel(id=2)", "2")]
-    asked = agent(tools, both, program("return book(id=3)", "3"))
-    waiting = await asked.run("go")
-    result = await asked.resume(waiting, approvals={"2.1": True})
-    recorded = [[o.call.call_id for o in t.program_calls] for t in result.episode.turns]
-    assert recorded == [["1.1", "2.1"], ["3.1"], []]
-    assert log == [("book", 1), ("cancel", 2), ("book", 3)]
-
-
-async def test_a_model_that_repairs_its_program(tools, log):
-    """It reads the problem, and its next program is run."""
-
-    def answer(request):
-        said = request.messages[-1].text
-        if "Did you mean `book`" in said:
-            return program("return book(id=1)", "2")
-        return "done" if said == "booked 1" else program("return boook(id=1)")
-
-    asked = Agent(FunctionModel(answer), tools=tools, code_mode=True)
-    assert (await asked.run("go")).output == "done"
     assert log == [("book", 1)]

@@ -133,14 +133,6 @@ async def test_a_client_outside_reads_the_class_and_an_incident(name, kind, capl
     assert f"incident {incident}" in caplog.text
 
 
-async def test_a_developer_may_show_clients_everything():
-    """With the switch a client reads what the exception says."""
-    server = LibraryServer(Library([fetch]), expose_errors=True)
-    async with Client(server.sdk_server()) as client:
-        answer = await client.call_tool("fetch", {"kind": "driver"})
-    assert PASSWORD in answer.content[0].text
-
-
 async def test_the_server_itself_does_not_tell_what_broke(caplog):
     """An error around a call, such as one of an approver, is no more shown than one of the tool."""
 

@@ -321,25 +321,6 @@ async def only_result(model_calls, *tools, **options):
     return result.episode.results[0]
 
 
-async def test_wrong_type(add, call):
-    """The broken rule, the value and the schema are named; the tool does not run."""
-    result = await only_result([call("add", a="three", b=2)], add)
-
-    assert result.status == "failed"
-    assert result.failure.kind == "invalid_arguments"
-    assert result.failure.path == "a"
-    assert "integer" in result.text
-    assert "three" in result.text
-    assert "Schema of a:" in result.text
-
-
-async def test_a_clearly_meant_type_is_mended(add, call):
-    """The text "3" for an integer is taken as 3, which saves a round trip."""
-    result = await only_result([call("add", a="3", b=2)], add)
-
-    assert result.value == 5
-
-
 async def test_unknown_tool(add, call):
     """An unknown name is answered with the nearest one."""
     result = await only_result([call("ad", a=1, b=2)], add)
@@ -359,16 +340,6 @@ async def test_a_tool_that_was_not_offered_is_unknown(add, call):
     result = await only_result([call("add", a=1, b=2)], add, retriever=OffersNothing())
 
     assert result.failure.kind == "unknown_tool"
-
-
-async def test_malformed_json(add):
-    """Argument text that is not a JSON object is shown back."""
-    broken = ToolCall(call_id="1", name="add", malformed='{"a": 1, ')
-
-    result = await only_result([broken], add)
-
-    assert result.failure.kind == "malformed_arguments"
-    assert '{"a": 1, ' in result.text
 
 
 async def test_arguments_nested_without_end(add, call):

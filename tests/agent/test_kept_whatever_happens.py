@@ -129,20 +129,6 @@ DESK = Tool(definition=ToolDefinition(name="desk"))
 """Nobody in this process answers it."""
 
 
-async def test_a_defect_of_a_model_leaves_an_episode():
-    """An exception that is no ModelError goes on to the caller; the record of the run stays."""
-
-    def broken(request):
-        raise KeyError("choices")
-
-    store = open_store("memory:")
-    with pytest.raises(KeyError):
-        await Agent(FunctionModel(broken), store=store).run("Hi")
-    (episode,) = store.select()
-    assert episode.stop_reason == "error"
-    assert episode.error == "KeyError: 'choices'"
-
-
 class BrokenRetriever:
     """Raises what it is given; without an error it waits for ever."""
 

@@ -18,9 +18,7 @@ from agentkit import (
     Episode,
     File,
     Image,
-    KeepLastTurns,
     RunContext,
-    TokenBudget,
     composite,
     guardrail,
     open_store,
@@ -43,7 +41,7 @@ from agentkit.messages import (
 from agentkit.models import FallbackModel, ModelRequest, OpenAICompatibleModel, PromptedModel
 from agentkit.models.anthropic import AnthropicCodec
 from agentkit.models.chat_completions import RequestEncoder
-from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.testing import ScriptedModel
 
 CALL = ToolCall(call_id="c1", name="chart", arguments={})
 
@@ -356,20 +354,6 @@ def test_a_model_without_eyes_reads_what_a_tool_returned():
     assert result.episode.results[0].media == (RED,)
 
 
-def test_a_result_may_hold_media_among_other_data():
-    """There the data tells of it, and the model is shown it."""
-
-    @tool
-    def report() -> dict[str, object]:
-        """The sales."""
-        return {"total": 3, "charts": (RED,)}
-
-    model = ScriptedModel([[ToolCall(call_id="1", name="report", arguments={})], "Done."])
-    (result,) = Agent(model, tools=[report]).run_sync("Sales?").episode.results
-    assert result.value == {"total": 3, "charts": [RED.reference()]}
-    assert model.requests[1].messages[-1].media == (RED,)
-
-
 def test_a_medium_is_no_argument():
     """Models send JSON; the definition says so at once."""
     with pytest.raises(DefinitionError, match="no model can send an Image"):
@@ -397,30 +381,6 @@ def test_a_value_from_outside_may_be_a_medium():
 
     assert asyncio.run(both()) == "Red."
     assert model.requests[1].messages[-1].media == (RED,)
-
-
-@pytest.mark.parametrize("url", ["memory:", ""])
-def test_a_run_that_waited_goes_on_with_its_picture(url):
-    """The model and the approved tool see what was sent before somebody had to agree."""
-    seen = []
-
-    @tool(effects=["destructive"])
-    def post(ctx: RunContext[None]) -> str:
-        """Publish the picture."""
-        seen.extend(ctx.media)
-        return "posted"
-
-    model = ScriptedModel([[ToolCall(call_id="1", name="post", arguments={})], "Done."])
-    agent = Agent(model, tools=[post], store=open_store(url) if url else None)
-
-    async def both() -> None:
-        waiting = await agent.run(["Post this", RED], session_id="s" if url else None)
-        held = Episode.from_json(json.loads(json.dumps(waiting.episode.to_json())))
-        await agent.resume(held if url else waiting, approvals={"1": True})
-
-    asyncio.run(both())
-    assert seen == [RED]
-    assert model.requests[1].messages[0].media == (RED,)
 
 
 def test_a_text_file_of_a_tool_is_a_text_within_the_limit():
@@ -486,19 +446,6 @@ def test_a_composite_gives_what_its_children_return():
     (result,) = Agent(model, tools=[photo, both]).run_sync("Photos?").episode.results
     assert result.value == ["Two:", RED.reference(), RED.reference()]
     assert result.media == (RED, RED)
-
-
-def test_history_processors_count_pictures():
-    """A conversation of few words and many pictures is a long one."""
-    history = [
-        message
-        for number in range(4)
-        for message in (UserMessage(text=f"{number}", media=(RED,)), AssistantMessage(text="Red."))
-    ]
-    model = ScriptedModel(["Red."])
-    budget = TokenBudget(tokens=4_000)
-    Agent(model, history_processors=[budget, KeepLastTurns(9)]).run_sync("So?", history=history)
-    assert [one.text for one in model.requests[0].messages] == ["3", "Red.", "So?"]
 
 
 def test_redaction_takes_pictures_out():
@@ -570,9 +517,3 @@ def test_a_record_cannot_name_a_file_to_read(tmp_path):
     record["media"] = [{**known, "path": str(tmp_path / "secret.txt")}]
     with pytest.raises(EpisodeFormatError, match="not a field of a medium's record: 'path'"):
         Episode.from_json(record)
-
-
-def test_a_function_model_is_shown_media():
-    """Doubles take everything, so that tests can look at what is sent."""
-    model = FunctionModel(lambda request: str(len(request.messages[-1].media)))
-    assert Agent(model).run_sync([RED, PDF, WAV]).output == "3"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 
@@ -122,50 +121,6 @@ async def test_a_thread_serves_call_after_call(call):
     *before, hung, last = result.episode.results
     assert len({one.value for one in before}) < 10
     assert (hung.failure.kind, last.value not in threads) == ("timeout", True)
-
-
-async def test_a_thread_is_free_again_after_an_error(call):
-    """Whatever a tool raises, the next call runs in its thread."""
-    threads = []
-
-    @tool(max_retries=20)
-    def leave() -> None:
-        """Exit."""
-        threads.append(threading.get_ident())
-        raise SystemExit(1)
-
-    model = ScriptedModel([*([call("leave", id=str(number))] for number in range(20)), "done"])
-    limits = Limits(max_steps=30)
-    result = await Agent(model, tools=[leave], limits=limits).run("go")
-    assert (result.output, len(threads)) == ("done", 20)
-    assert len(set(threads)) < 10
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_has_threads_of_its_own(call):
-    """Those that its parent keeps are not waited for."""
-
-    @tool
-    def ask() -> int:
-        """Answer."""
-        return 1
-
-    def run():
-        model = ScriptedModel([[call("ask")], "done"])
-        return Agent(model, tools=[ask]).run_sync("go").episode.results[0].value
-
-    assert run() == 1
-    child = os.fork()
-    if not child:
-        os._exit(0 if run() == 1 else 1)
-    until = time.monotonic() + 30
-    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
-        time.sleep(0.01)
-    if ended == (0, 0):
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert ended == (child, 0)
 
 
 @pytest.mark.parametrize("name", ["add", "nothing"])

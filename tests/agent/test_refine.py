@@ -70,13 +70,6 @@ def test_equality_is_canonical():
     assert trace.converged
 
 
-def test_an_answer_without_calls_is_agreement():
-    """A model that says in words that its answer is perfect keeps its calls."""
-    chosen, trace, _ = refined([proposal(1), "It is already perfect."], mode="adaptive")
-
-    assert (chosen, trace.converged) == ([1], True)
-
-
 def test_each_round_sees_only_the_previous_answer():
     """As in Algorithm 1, a round's context is the question, one answer and the prompt."""
     _, _, model = refined([proposal(1), proposal(5), proposal(5)], mode="adaptive")

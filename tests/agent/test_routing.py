@@ -7,7 +7,6 @@ import pytest
 
 from agentkit import Agent, Library, ToolDefinition
 from agentkit.agent.session import Route
-from agentkit.errors import ModelConnectionError, RunError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import UserMessage
 from agentkit.testing import ScriptedModel
@@ -100,13 +99,6 @@ async def test_labels_of_a_router_can_not_be_given_by_a_caller():
     assert result.episode.metadata == {"who": "me"}
 
 
-async def test_without_a_router_labels_are_the_callers():
-    """Whoever labels episodes by hand, as an offline comparison does, may go on doing so."""
-    result = await Agent(ScriptedModel(["a"])).run("hi", metadata={"arm": "candidate"})
-
-    assert result.episode.metadata == {"arm": "candidate"}
-
-
 async def test_a_resumed_run_is_routed_with_the_labels_it_waited_with(call):
     """The waiting call is answered, and run, under the library that the router gives."""
     model = ScriptedModel([[call("look", a=1)], "done"])
@@ -158,24 +150,6 @@ async def test_observers_hear_of_the_run_once_it_is_kept(store):
     assert run.request == model.requests[0]
     assert kept == [result.episode]
     assert not run.ends_loop
-
-
-def test_observers_are_told_that_the_loop_ends():
-    """Whatever an observer would start on the loop of run_sync would be cancelled."""
-    heard = Heard()
-
-    Agent(ScriptedModel(["a"]), observers=[heard]).run_sync("hi")
-
-    assert heard.runs[0].ends_loop
-
-
-async def test_failed_runs_are_not_told():
-    """There is no result to tell of."""
-    heard = Heard()
-    with pytest.raises(RunError):
-        await Agent(ScriptedModel([ModelConnectionError("gone")]), observers=[heard]).run("hi")
-
-    assert heard.runs == []
 
 
 async def test_an_observer_that_fails_is_seen_and_harms_nobody(caplog):

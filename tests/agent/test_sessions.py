@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from support.unreliable_store import ReplicaWithEpisodes, UnreliableStore
 
-from agentkit import Agent, Library, ToolDefinition, open_store
+from agentkit import Agent, ToolDefinition, open_store
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError, UsageError
 from agentkit.library import LibraryChange, Replica
@@ -92,27 +92,6 @@ async def test_a_conversation_keeps_its_library_version(store):
 
     offered = [request.tools[0].description.summary for request in model.requests]
     assert offered == ["old words", "old words", "new words"]
-
-
-async def test_code_runs_under_the_stored_words(add, call, store):
-    """An evolved description reaches the model while the function stays the program's."""
-    words = replace(add.definition.description, summary="Sum of two numbers, evolved.")
-    evolved = replace(add.definition, description=words)
-    store.commit(LibraryChange(proposal_id="1", upserts=(evolved,)), expected_version=0)
-
-    model = ScriptedModel([[call("add", a=1, b=2)], "3"])
-    result = await Agent(model, tools=[add], store=store).run("1 + 2?")
-
-    assert model.requests[0].tools[0].description.summary == "Sum of two numbers, evolved."
-    assert result.episode.results[0].value == 3
-    assert result.episode.library_version == 1
-
-
-async def test_an_explicit_library_is_used_as_it_is(add, store):
-    """A given snapshot is not replaced by the store's."""
-    agent = Agent(ScriptedModel([]), library=Library([add], version=7), store=store)
-
-    assert agent.refresh().version == 7
 
 
 @pytest.fixture
@@ -244,16 +223,6 @@ async def test_an_episode_that_can_not_be_kept_is_no_secret(far, replica):
     far.away()
     with pytest.raises(EpisodeNotKeptError, match="the store is away"):
         await agent.run("hi")
-
-
-def test_a_replica_keeps_no_agent_alive(replica):
-    """Agents come and go on one replica."""
-    agent = Agent(ScriptedModel([]), store=replica)
-    gone = weakref.ref(agent._libraries)
-    del agent
-    gc.collect()
-    assert gone() is None
-    replica.refresh()
 
 
 async def test_old_versions_are_let_go(add, reword, store):

@@ -146,25 +146,6 @@ async def test_a_run_may_begin_whose_tools_only_read(make_agent, far):
     assert len(list(far.select())) == 4
 
 
-async def test_a_program_may_read_meanwhile(far):
-    """In code mode the calls that may change something are refused, and not the program."""
-
-    def answer(request):
-        last = request.messages[-1]
-        if last.role == "tool":
-            return last.text
-        text = f"return {last.text}(text='it')"
-        return [ToolCall(call_id="c", name="run_program", arguments={"program": text})]
-
-    policy = StorePolicy(on_failure="refuse_writes")
-    options = {"tools": [send, look], "store": far, "store_policy": policy, "code_mode": True}
-    agent = Agent(FunctionModel(answer), **options)
-    far.away()
-    assert (await agent.run("look")).output == "saw it"  # the first that is not kept
-    assert (await agent.run("look")).output == "saw it"
-    assert "the store takes no episodes" in (await agent.run("send")).output
-
-
 async def test_an_agent_may_go_on(make_agent, far):
     """With ``continue`` the result says that it is not kept yet, and the episodes follow."""
     agent = make_agent(store_policy=StorePolicy(on_failure="continue"))

@@ -9,7 +9,7 @@ import pytest
 from agentkit import Agent, RunContext, tool
 from agentkit.agent import ToolCallFinished, ToolProgress
 from agentkit.agent.types import RunFinished, RunStarted, ToolCallStarted, TurnFinished
-from agentkit.errors import ModelConnectionError, RunError, UsageError
+from agentkit.errors import ModelConnectionError, RunError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse, TextDelta
@@ -117,13 +117,3 @@ def test_progress_comes_before_the_result(name):
     finished = next(at for at, one in enumerate(events) if isinstance(one, ToolCallFinished))
     assert all(events.index(one) < finished for one in told)
     assert "1 of 2" not in str(events[-1].result.episode.to_json())
-
-
-def test_nothing_happens_where_nobody_listens():
-    """A plain run, and a tool called by a test, go on as ever; after the run it is an error."""
-    assert agent_for("pack").run_sync("Go on").output == "Done."
-    context = RunContext()
-    assert pack(context, files=1) == "packed"
-    context._run.is_over = True
-    with pytest.raises(UsageError, match="is over"):
-        context.progress("late")

@@ -52,15 +52,6 @@ async def test_larger_libraries_are_ranked():
     assert trace.stages[-1].survivors >= 1
 
 
-async def test_none_offers_everything():
-    """Without a retriever all tools are sent, however many."""
-    model = ScriptedModel(["a"])
-
-    await Agent(model, library=catalogue(100), retriever=None).run("weather")
-
-    assert len(model.requests[0].tools) == 101
-
-
 async def test_a_used_tool_stays_offered():
     """A follow-up that names no tool can still use the one from before."""
     call = ToolCall(call_id="1", name="weather")
@@ -212,17 +203,6 @@ async def test_searches_count_against_the_limits(library, call):
     assert [one.status for one in result.episode.results] == ["ok", "ok", "failed", "failed"]
 
 
-async def test_searches_of_one_turn_add_in_the_order_of_the_calls(library, call):
-    """So that the offer does not depend on which search is faster."""
-    queries = ("song", "recipe", "stock")
-    calls = [call("search_tools", q, query=f"find_{q}", limit=1) for q in queries]
-    model = ScriptedModel([calls, "ok"])
-
-    await Agent(model, library=library).run("find the weather")
-
-    assert names_tool(model.requests[1])[-3:] == ["find_song", "find_recipe", "find_stock"]
-
-
 async def test_the_start_of_the_prompt_stays_the_same(library, store, call):
     """Over a session each request begins with the tools of the one before, in the same words."""
     model = ScriptedModel(
@@ -336,17 +316,6 @@ async def test_the_search_can_be_switched_off(library, call):
     assert result.episode.results[0].failure.kind == "unknown_tool"
 
 
-@pytest.mark.parametrize("retriever", ["auto", None])
-async def test_there_is_no_search_where_all_is_offered(retriever):
-    """Neither in a small library nor without a retriever."""
-    tools = [answering(f"tool_{n}", "Do it.") for n in range(20)]
-    model = ScriptedModel(["ok"])
-
-    await Agent(model, library=Library(tools), retriever=retriever).run("do it")
-
-    assert "search_tools" not in names_tool(model.requests[0])
-
-
 async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
     """It is ranked, offered and run like any other."""
 
@@ -378,18 +347,3 @@ async def test_a_tool_from_elsewhere_by_that_name_takes_no_place(library, call, 
     assert names_tool(model.requests[0]).count("search_tools") == 1
     assert "share_invoice" in result.episode.results[0].text
     assert "search_tools" not in result.episode.results[0].text
-
-
-async def test_a_retriever_that_offers_all_needs_no_search(library):
-    """The tool is there only while something is held back."""
-
-    class Everything:
-        async def retrieve(self, query, library):
-            found = await CascadeRetriever().retrieve(query, library)
-            return replace(found, offered=library.definitions)
-
-    model = ScriptedModel(["ok"])
-
-    await Agent(model, library=library, retriever=Everything()).run("do it")
-
-    assert names_tool(model.requests[0]) == list(library.tools)

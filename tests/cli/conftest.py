@@ -78,7 +78,7 @@ def script(tmp_path, monkeypatch, plug_in):
 
 @pytest.fixture
 def tools_file(tmp_path):
-    """A Python file with two tools and a plain function."""
+    """A Python file with two tools."""
     path = tmp_path / "desk.py"
     path.write_text(
         '''
@@ -93,13 +93,6 @@ def add(a: int, b: int = 2) -> int:
 def wipe(path: str) -> str:
     """Delete a file."""
     return f"{path} is gone"
-
-def plain(word: str) -> str:
-    """Say a word."""
-    return word
-
-EVERYTHING = [add, plain]
-NUMBER = 3
 '''
     )
     return path

@@ -256,18 +256,12 @@ def test_a_plugin_brings_a_command(invoke, install):
     assert invoke("shout").stdout == "HELLO\n"
 
 
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ("shout = torn_words:shout", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
-    ],
-)
-def test_a_broken_plugin_is_one_line(invoke, install, entry, said):
+def test_a_broken_plugin_is_one_line(invoke, install):
     """What is wrong is said when the command is typed; the help page and others still work."""
-    install(entry)
+    install("shout = torn_words:shout")
     result = invoke("shout")
     assert result.exit_code == 1
-    assert said in result.stderr
+    assert "ModuleNotFoundError: No module named 'nothing_of_this_name'" in result.stderr
     assert result.stderr.count("\n") == 1
     assert "shout" in invoke("--help").stdout
     assert invoke("--version").exit_code == 0

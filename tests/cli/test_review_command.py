@@ -244,8 +244,8 @@ def filled(store_url):
 
 
 @pytest.mark.usefixtures("filled")
-def test_events_are_listed(invoke):
-    """The list says when, what, which tool, who and why, without colours in a pipe."""
+def test_events_are_listed(invoke, as_json):
+    """The list says when, what, which tool, who and why, and picks by tool and the newest."""
     told = invoke("log").stdout
     first = "1 2026-11-20 09:58:01 written periods 1 Ada"
     assert " ".join(told.splitlines()[2].split()).startswith(first)
@@ -253,6 +253,8 @@ def test_events_are_listed(invoke):
     assert "天気" in told
     assert "\x1b" not in told
     assert not [line for line in told.splitlines() if line != line.rstrip()]
+    for options in (("--tool", "天気"), ("--limit", "2")):
+        assert [event["sequence"] for event in as_json("log", *options)] == [4, 5]
 
 
 @pytest.mark.usefixtures("filled")

@@ -130,8 +130,7 @@ def test_friendly_imports_may_stand_above() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "import os\ndef f(a):\n    return add(a, 1)\n",
-        "from . import x\ndef f(a):\n    return add(a, 1)\n",
+        "x = 1\ndef f(a):\n    return add(a, 1)\n",
         "def f(a):\n    return add(a, 1)\ndef g(a):\n    return add(a, 1)\n",
         "from typing import Any\n",
     ],

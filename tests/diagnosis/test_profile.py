@@ -1,6 +1,5 @@
 """Counts by tool, parameter and position, which fade, and are kept."""
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -133,18 +132,6 @@ def test_decay_fades_what_was_observed_before():
     profile.observe(episode("f"))
     [tool] = profile.tools()
     assert (tool.failures, tool.observed) == (0.25, 1.25)
-
-
-def test_a_copy_goes_its_own_way():
-    """What a copy observes is not in the profile that it was made of, and both can be kept."""
-    profile = profile_of(episode(label="argument_mismatch", parameter="day"), half_life_days=10)
-    copy = profile.copy()
-    assert (
-        FailureProfile.from_json(json.loads(json.dumps(copy.to_json()))).tools() == profile.tools()
-    )
-    copy.observe(episode("f"))
-    assert (copy.tools()[0].observed, profile.tools()[0].observed) == (2.0, 1.0)
-    assert copy.name == profile.name
 
 
 def test_profiles_of_several_replicas_are_added_up():

@@ -176,14 +176,6 @@ def test_a_half_written_line_is_reported_with_its_number(half_written):
     assert str(line).startswith(f"{half_written}, line 3: not JSON")
 
 
-def test_a_half_written_line_raises_when_nobody_listens(half_written):
-    """Without a listener the episodes before the half line are given, then it raises."""
-    reading = read_episodes(half_written)
-    assert [next(reading).episode_id, next(reading).episode_id] == ["1", "2"]
-    with pytest.raises(EpisodeFormatError, match=r"line 3: .*on_broken"):
-        next(reading)
-
-
 @pytest.mark.parametrize(
     "line",
     [b"{", b"[]", b"7", b"null", b'{"format": 1}', b'{"format": "x"}', b"\xff\xfe", b"[" * 100_000,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from support.model_server import ProviderServer
-from support.server_steps import RawReply, RawStream, Reply
+from support.server_steps import RawStream, Reply
 
 from agentkit.errors import ModelResponseError, ModelStatusError, UsageError
 from agentkit.messages import (
@@ -19,7 +19,7 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models import RetryPolicy, TextDelta
+from agentkit.models import RetryPolicy
 from agentkit.models.anthropic import AnthropicCodec, MessageAssembler, anthropic_model
 from agentkit.models.base import ModelRequest, ModelSettings
 from agentkit.models.http_model import HttpModel
@@ -229,25 +229,6 @@ async def test_error_inside_a_stream(open_model) -> None:
             with pytest.raises(ModelStatusError, match="busy") as caught:
                 _ = [event async for event in model.stream(QUESTION)]
     assert caught.value.status == 529
-
-
-@pytest.mark.parametrize("event", ["{oops", "[1]", {"type": "message_start", "message": 3}])
-async def test_stream_off_the_protocol(open_model, event) -> None:
-    """Events of another shape are a response error."""
-    with ProviderServer([stream_of(event)]) as server:
-        async with open_model(server) as model:
-            with pytest.raises(ModelResponseError):
-                _ = [event async for event in model.stream(QUESTION)]
-
-
-async def test_server_that_does_not_stream(open_model) -> None:
-    """A whole answer where a stream was asked for is the answer, in one piece."""
-    body = {"content": [{"type": "text", "text": "well"}]}
-    with ProviderServer([RawReply(body=body)]) as server:
-        async with open_model(server) as model:
-            piece, response = [event async for event in model.stream(QUESTION)]
-    assert piece == TextDelta(text="well")
-    assert response.message.text == "well"
 
 
 MARK = {"type": "ephemeral"}

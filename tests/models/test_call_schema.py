@@ -1,7 +1,6 @@
 """Schemas of calls for constrained decoding, and worked examples where a model reads them."""
 
 import asyncio
-import math
 from dataclasses import replace
 
 import jsonschema
@@ -16,7 +15,6 @@ from agentkit.messages import UserMessage
 from agentkit.models import ModelRequest, OpenAICompatibleModel, resolve_model
 from agentkit.models.grammar import answer_schema, call_schema, grammar_schema, plain_pattern
 from agentkit.models.prompt_format import render_tools
-from agentkit.retrieval import CascadeRetriever, estimate_tokens, schema_text
 from agentkit.testing import FunctionModel
 from agentkit.tools import Example
 from agentkit.tools.definition import ToolDefinition
@@ -332,13 +330,6 @@ def test_patterns_keep_to_what_every_engine_reads(pattern, plain):
     assert plain_pattern(pattern) == plain
 
 
-def test_foreign_values_of_keywords_are_ignored():
-    """Schemas found in the wild hold booleans and strings where numbers and lists belong."""
-    schema = {"type": "string", "minLength": "3", "enum": None, "required": True}
-    assert grammar_schema(schema) == {"type": "string", "maxLength": 200}
-    assert grammar_schema({"type": "number", "minimum": math.inf}) == {"type": "number"}
-
-
 FORECAST = replace(
     ToolDefinition.from_schema(
         "forecast",
@@ -388,11 +379,14 @@ def test_a_server_of_chat_completions_reads_them_in_the_description(sent):
     assert texts == [LINES, "The weather.", LINES]
 
 
-def test_anthropic_reads_them_in_the_description(sent):
-    """As all others."""
-    (body, _), (plain, _) = sent("anthropic", replace(ASKED, examples=2), ASKED)
-    texts = [one["tools"][0]["description"] for one in (body, plain)]
-    assert texts == [LINES, "The weather."]
+def test_anthropic_reads_them_as_input_examples(sent):
+    """In a field of their own, which needs a header; requests without them have neither."""
+    (body, headers), (plain, bare) = sent("anthropic", replace(ASKED, examples=1), ASKED)
+    assert body["tools"][0]["input_examples"] == [{"city": "Oslo", "days": 3}]
+    assert body["tools"][0]["description"] == "The weather."
+    assert headers["anthropic-beta"] == "advanced-tool-use-2025-11-20"
+    assert "input_examples" not in plain["tools"][0]
+    assert "anthropic-beta" not in bare
 
 
 @pytest.mark.parametrize("format", ["json", "python"])
@@ -410,14 +404,3 @@ def test_an_agent_asks_for_as_many_as_its_policy_says():
     for selection in (SelectionPolicy(examples=3), SelectionPolicy()):
         Agent(model, library=Library([FORECAST]), selection=selection).run_sync("Rain?")
     assert seen == [3, 0]
-
-
-def test_their_tokens_count_in_the_budget():
-    """A tool that fits without its examples is passed over where it does not fit with them."""
-    plain, whole = (estimate_tokens(schema_text(FORECAST, examples=n)) for n in (0, 3))
-    assert whole > plain
-    for examples, offered in ((0, 1), (3, 0)):
-        retriever = CascadeRetriever(token_budget=plain, examples=examples)
-        found = asyncio.run(retriever.retrieve("weather forecast", Library([FORECAST])))
-        assert len(found.offered) == offered
-        assert found.tokens <= plain

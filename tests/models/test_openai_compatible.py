@@ -11,12 +11,9 @@ import pytest
 from support.model_server import FaultyServer, ProviderServer
 from support.server_steps import RawReply, Reply
 
-from agentkit import Agent, open_store, tool
-from agentkit.agent import RefineSettings
-from agentkit.agent.types import ToolCallStarted
+from agentkit import Agent, tool
 from agentkit.episodes import Episode
 from agentkit.errors import ModelResponseError, UsageError
-from agentkit.library.store import EpisodeFilter
 from agentkit.messages import (
     AssistantMessage,
     SystemMessage,
@@ -165,18 +162,6 @@ async def test_close_frees_the_connections_and_the_model_goes_on(open_model, que
         assert server.connections == 2
 
 
-async def test_dropped_model_closes_its_connections(open_model, question) -> None:
-    """A model that nobody holds any more leaves nothing behind in a loop that goes on."""
-    with FaultyServer(["a"]) as server:
-        model = open_model(server)
-        await model.complete(question)
-        del model
-        async with asyncio.timeout(5):
-            while server.open_connections:
-                await asyncio.sleep(0.005)
-        assert server.open_connections == 0
-
-
 async def test_cost_is_reported_when_a_price_is_known(open_model, question) -> None:
     """Cached tokens are counted and charged at their own price."""
     usage = {
@@ -293,26 +278,7 @@ async def test_openai_itself_gets_the_newer_token_limit(question) -> None:
     assert [one.get("max_tokens") for one in sent] == [None, 7]
 
 
-def test_threads_share_a_model(open_model, question) -> None:
-    """Several threads, each with an event loop of its own, use one model at the same time."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with FaultyServer(["same"] * 40) as server:
-        model = open_model(server)
-
-        async def ask_often() -> list[str]:
-            answers = await asyncio.gather(*(model.complete(question) for _ in range(5)))
-            return [answer.message.text for answer in answers]
-
-        with ThreadPoolExecutor(8) as threads:
-            futures = [threads.submit(asyncio.run, ask_often()) for _ in range(8)]
-            texts = [text for future in futures for text in future.result()]
-    assert texts == ["same"] * 40
-
-
 FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))
-LAST = TokenIds(prompt=(1, 2, 3, 40, 41, 42, 9), completion=(50, 2))
-CALL = ToolCall(call_id="c", name="square", arguments={"n": 4})
 SETTINGS = ModelSettings(extra={"return_token_ids": True, "logprobs": True})
 
 
@@ -364,57 +330,6 @@ def run(server: ProviderServer, **options: object) -> Episode:
     model = OpenAICompatibleModel("m", base_url=server.base_url)
     agent = Agent(model, tools=[square], settings=SETTINGS, **options)
     return agent.run_sync("4 squared?").episode
-
-
-def test_run_store_and_back(tmp_path) -> None:
-    """Each turn of an episode keeps them, in JSON and in the SQLite store."""
-    url = f"sqlite:///{tmp_path}/agent.db"
-    script = [Reply(tool_calls=[CALL], tokens=FIRST), Reply(text="16", tokens=LAST)]
-    with ProviderServer(script) as server:
-        episode = run(server, store=url)
-        assert server.requests[0].body["return_token_ids"] is True
-    assert [turn.tokens for turn in episode.turns] == [FIRST, LAST]
-    assert episode.format == 3
-    assert Episode.from_json(json.loads(json.dumps(episode.to_json()))) == episode
-    store = open_store(url)
-    kept = next(iter(store.select()))
-    store.close()
-    assert [turn.tokens for turn in kept.turns] == [FIRST, LAST]
-
-
-def test_refinement_keeps_those_of_the_chosen_answer() -> None:
-    """The ids belong to the calls that were run, not to the proposal they replaced."""
-    better = ToolCall(call_id="d", name="square", arguments={"n": 5})
-    script = [Reply(tool_calls=[CALL], tokens=FIRST), Reply(tool_calls=[better], tokens=LAST), "25"]
-    with ProviderServer(script) as server:
-        episode = run(server, refine=RefineSettings(mode="vanilla", max_refinements=1))
-    assert dict(episode.calls[0].arguments) == {"n": 5}
-    assert [turn.tokens for turn in episode.turns] == [LAST, None]
-
-
-async def test_cancelled_run_keeps_the_tokens_of_its_last_answer() -> None:
-    """The turn that a cancel interrupts is kept with the tokens that made its calls."""
-
-    @tool
-    async def wait() -> str:
-        """Take long."""
-        await asyncio.sleep(60)
-        return ""
-
-    store = open_store("memory:")
-    tokens = TokenIds(prompt=(1, 2), completion=(3, 4))
-    call = ToolCall(call_id="c", name="wait", arguments={})
-    with ProviderServer([Reply(tool_calls=[call], tokens=tokens)]) as server:
-        async with OpenAICompatibleModel("m", base_url=server.base_url) as model:
-            stream = Agent(model, tools=[wait], store=store).stream("go")
-            async for event in stream:
-                if isinstance(event, ToolCallStarted):
-                    break
-            await stream.aclose()
-    (episode,) = store.select(EpisodeFilter())
-    assert episode.stop_reason == "cancelled"
-    assert [turn.tokens for turn in episode.turns] == [tokens]
-    store.close()
 
 
 ASKED = ModelRequest(messages=(UserMessage(text="3 * 8?"),))

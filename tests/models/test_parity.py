@@ -287,18 +287,6 @@ async def test_bad_key(open_adapter, waits, name, streamed) -> None:
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-async def test_unknown_model(open_adapter, waits, name) -> None:
-    """A model that the provider lacks is named, once."""
-    with ProviderServer([], models=["something"]) as server:
-        async with open_adapter(name, server, model="gpt-9") as model:
-            with pytest.raises(ModelStatusError, match=r"gpt-9.* does not exist") as caught:
-                await model.complete(ASKED)
-    assert caught.value.status == 404
-    assert "Check the model's name" in str(caught.value)
-    assert waits == []
-
-
-@pytest.mark.parametrize("name", ADAPTERS)
 async def test_half_closed_stream(open_adapter, waits, name) -> None:
     """A stream that ends early is an error after the text that came, never a short answer."""
     with ProviderServer([HalfStream(text="a b c d e f g h i", events=6)]) as server:
@@ -352,17 +340,6 @@ async def test_cancelling_is_immediate(open_adapter, waits, name, streamed) -> N
                     await asyncio.sleep(0.001)
         assert len(server.requests) == 1
     assert waits == []
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("name", ADAPTERS)
-async def test_unknown_finish_reason(open_adapter, name, streamed) -> None:
-    """A word that nobody knows yet costs no answer: its text is kept."""
-    with ProviderServer([Reply(text="well", finish_reason="meditation")]) as server:
-        async with open_adapter(name, server) as model:
-            response, _ = await answer(model, ASKED, streamed=streamed)
-    assert response.message.text == "well"
-    assert response.finish_reason == ("stop" if "litellm" in name else "unknown")
 
 
 @pytest.mark.parametrize("name", OWN)

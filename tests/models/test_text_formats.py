@@ -306,21 +306,6 @@ def test_rendered_calls_are_read_back(style, written):
             assert parsed.text == ""
 
 
-@given(value=JSON)
-def test_rendered_json_calls_are_json(value):
-    """The JSON format is JSON that any other parser reads, too."""
-    call = ToolCall(call_id="1", name="f", arguments={"x": value})
-    decoded = json.loads(render_calls([call], "json"))
-    assert decoded == {"calls": [{"name": "f", "arguments": {"x": value}}]}
-
-
-def test_a_malformed_call_is_shown_as_it_came():
-    """The model sees what it wrote, so that it can mend it."""
-    call = ToolCall(call_id="1", name="f", malformed="f(a=b)")
-    assert render_calls([call]) == "[f(a=b)]"
-    assert json.loads(render_calls([call], "json"))["calls"][0]["arguments"] == "f(a=b)"
-
-
 def test_the_python_prompt_is_that_of_the_paper():
     """ToolACE-R's wording, its format line, and the functions as JSON."""
     prompt = render_system_prompt([tool()], "python")
@@ -414,14 +399,6 @@ async def test_text_becomes_calls(style, answer):
     assert model.name == "scripted"
 
 
-async def test_text_without_calls_is_the_answer():
-    """Prose comes through as it is, and so does the reason for stopping."""
-    answer = ModelResponse(message=AssistantMessage(text="It is cold."), finish_reason="length")
-    response = await PromptedModel(ScriptedModel([answer])).complete(request())
-    assert response.message == AssistantMessage(text="It is cold.")
-    assert response.finish_reason == "length"
-
-
 @pytest.mark.parametrize("style", ["python", "json"])
 async def test_tools_move_into_one_system_message(style):
     """The wrapped model gets text only; the instructions stay, after the tools."""
@@ -513,28 +490,6 @@ async def test_structured_output_goes_with_tools():
     free = await sent({"format": "python"}, request(output_schema=shape))
     assert free.output_schema is None  # it would rule out the calls
     assert '"degrees"' in free.messages[0].text
-
-
-@pytest.mark.parametrize("changes", [{"tools": ()}, {"tool_choice": "none"}])
-async def test_without_tools_the_model_writes_freely(changes):
-    """Nothing is added to the prompt, and nothing is read out of the text."""
-    text = '[get_weather(city="Oslo")]'
-    inner = ScriptedModel([text])
-    response = await PromptedModel(inner, format="json", constrained=True).complete(
-        request(**changes)
-    )
-    assert response.message == AssistantMessage(text=text)
-    assert inner.requests[0].messages == (QUESTION,)
-    assert inner.requests[0].output_schema is None
-
-
-async def test_an_output_schema_without_tools_reaches_the_model():
-    """As it is, or in the words of grammars where the answer is constrained by one."""
-    shape = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-    asked = request(tools=(), output_schema=shape)
-    assert (await sent({}, asked)).output_schema == shape
-    held = (await sent({"format": "json", "constrained": True}, asked)).output_schema
-    assert held["properties"]["name"]["maxLength"] == 2000
 
 
 async def test_the_same_tools_give_the_same_objects():

@@ -50,14 +50,6 @@ def test_accepted_name_is_never_changed() -> None:
     assert re.fullmatch(r"math_sqrt_[0-9a-f]{8}", wire.encode("math.sqrt"))
 
 
-def test_taken_digest_is_avoided() -> None:
-    """Even a tool that is named like another one's digest form keeps the mapping reversible."""
-    first = WireNames(["a.b", "a b"]).encode("a.b")
-    wire = WireNames(["a.b", "a b", first])
-    assert wire.decode(wire.encode("a.b")) == "a.b"
-    assert wire.encode(first) == first
-
-
 def test_unknown_names_pass() -> None:
     """A name that a model made up comes back as it is; one of an old turn is made acceptable."""
     wire = WireNames(["a.b"])
@@ -172,18 +164,6 @@ def test_same_tools_give_the_same_bytes_in_their_order() -> None:
     assert [tool["function"]["name"] for tool in json.loads(first)["tools"]] == ["z", "m", "a"]
 
 
-def test_name_on_the_wire_depends_on_the_company() -> None:
-    """Cached bytes are right under every name that a tool gets."""
-    one = encoder()
-    dotted, plain = definition("a.b"), definition("a_b")
-    alone = body(one, replace(REQUEST, tools=(dotted,)))["tools"]
-    both = body(one, replace(REQUEST, tools=(dotted, plain)))["tools"]
-    assert alone[0]["function"]["name"] == "a_b"
-    assert both[0]["function"]["name"].startswith("a_b_")
-    assert both[0]["function"]["description"] == "About a.b."
-    assert both[1]["function"]["description"] == "About a_b."
-
-
 def test_forgotten_definitions_are_not_kept() -> None:
     """The cache holds what is in use: many short-lived tools leave only the newest tuples."""
     one = encoder()
@@ -192,25 +172,6 @@ def test_forgotten_definitions_are_not_kept() -> None:
     gc.collect()
     assert len(one._tools) <= 20
     assert len(one._blocks) <= 20
-
-
-def test_body_without_options_has_none() -> None:
-    """What nobody asked for is not sent."""
-    assert body(encoder(), REQUEST).keys() == {"model", "messages"}
-    assert body(encoder(), replace(REQUEST, tool_choice="required")).keys() == {"model", "messages"}
-    assert body(encoder(), REQUEST, stream=True).keys() == {
-        "model",
-        "messages",
-        "stream",
-        "stream_options",
-    }
-
-
-@pytest.mark.parametrize("text", ['"quoted" \\ \n', "ü 漢字 😀", "\x00\x1f", "half \ud83d"])
-def test_any_text_can_be_sent(text) -> None:
-    """Text arrives as it is, be it control characters or half a surrogate pair."""
-    sent = body(encoder(), ModelRequest(messages=(UserMessage(text=text),)))
-    assert sent["messages"][0]["content"] == text
 
 
 NAMES = WireNames(["a.b"])

@@ -6,6 +6,7 @@ import openai
 import pytest
 
 from agentkit.agent.session import happened
+from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models import OpenAICompatibleModel
 from tests.support.model_server import ErrorStatus, HalfStream, ProviderServer, Reply
 
@@ -107,6 +108,20 @@ async def test_a_call_that_waits_is_answered(client, make_app, served, store, st
             )
     assert answer.output_text == "It gave: Room 4"
     assert len(list(happened(store.select()))) == 2
+
+
+async def test_a_call_stands_behind_the_text_before_it(client, make_app, served):
+    """Each item of a stream has its place, and the last event has them in that order."""
+    call = ToolCall(call_id="c1", name="desk.ask")
+    said = AssistantMessage(text="I ask.", tool_calls=(call,))
+    with served(make_app(lambda _: said)) as url:
+        sdk = client(url)
+        async with sdk, sdk.responses.stream(model="agent", input="Ask") as stream:
+            events = [event async for event in stream]
+            final = await stream.get_final_response()
+    added = [e.output_index for e in events if e.type == "response.output_item.added"]
+    assert added == [0, 1]
+    assert [item.type for item in final.output] == ["message", "function_call"]
 
 
 async def test_a_whole_conversation_of_items_is_taken(client, make_app, served, store):

@@ -38,7 +38,7 @@ from agentkit.tools.patterns import (
     why_unsafe,
     why_unusable,
 )
-from agentkit.tools.schema import allowed_types
+from agentkit.tools.schema import allowed_types, parts_at
 from agentkit.tools.schema_validator import schema_errors
 from agentkit.tools.sources.dialects import schema_fault
 
@@ -307,6 +307,7 @@ def test_clear_values_are_coerced(value, schema, expected) -> None:
         ("3", "nonsense"),
         ("3", {"$ref": "#/$defs/missing"}),
         (["a"], {"enum": ["a", ["b"]]}),
+        ({"name": 1}, {"propertyNames": {"enum": ["NAME"]}}),
         ({"unknown": "3"}, {"properties": {"n": INTEGER}}),
     ],
 )
@@ -455,6 +456,30 @@ def test_patterns_mean_what_json_schema_says(pattern, found, missing) -> None:
 def test_the_types_that_a_schema_allows(schema, types) -> None:
     """Types, values, alternatives and references count; an integer is a number as well."""
     assert " ".join(sorted(allowed_types(schema))) == types
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        ("x", [{"type": "integer"}, {"type": "string"}]),
+        ("list[].x", [{"type": "integer"}]),
+        ("tuple[].x", []),
+        ("a.b", [{"const": 1}]),
+        ("", []),
+    ],
+)
+def test_the_parts_that_a_path_names(path, parts) -> None:
+    """Alternatives each count; of a tuple no item is like another; a name may hold a dot."""
+    box = {"properties": {"x": {"type": "integer"}}}
+    schema = {
+        "anyOf": [box, {"properties": {"x": {"type": "string"}}}],
+        "properties": {
+            "list": {"items": box},
+            "tuple": {"prefixItems": [True], "items": box},
+            "a.b": {"const": 1},
+        },
+    }
+    assert parts_at(schema, path) == parts
 
 
 # --- patterns of rules ----------------------------------------------------------------------------

@@ -737,6 +737,13 @@ def test_rules_of_one_tool_must_leave_something(other, rule) -> None:
     assert rule_problems(rule, bare) == rule_problems(other, ruled) == ()
 
 
+def test_bounds_that_meet_leave_a_value() -> None:
+    """What is at least four and at most four may be four."""
+    most = Specification(rules=(Between(parameter="nights", maximum=4),))
+    bare = replace(TOOL, examples=(), specification=most)
+    assert rule_problems(Between(parameter="nights", minimum=4), bare) == ()
+
+
 # --- what stands in the place of a rule -----------------------------------------------------------
 
 # --- as JSON --------------------------------------------------------------------------------------

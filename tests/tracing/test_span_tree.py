@@ -210,35 +210,6 @@ def test_what_tools_do_hangs_below_their_calls(telemetry, inside) -> None:
     assert len({span.parent.span_id for span in works}) == 4
 
 
-async def test_runs_side_by_side_are_traces_of_their_own(telemetry, inside) -> None:
-    """Many runs of one agent share nothing."""
-    model = FunctionOfTheRequest()
-    agent = Agent(model, tools=inside, tracing=telemetry.tracing())
-    results = await asyncio.gather(*(agent.run(f"Run {number}.") for number in range(20)))
-    traces = {result.episode.metadata["trace_id"] for result in results}
-    assert len(traces) == 20
-    sizes = [
-        sum(trace.format_trace_id(span.context.trace_id) == one for span in telemetry.spans)
-        for one in traces
-    ]
-    assert sizes == [7] * 20
-
-
-class FunctionOfTheRequest:
-    """Asks for two calls, then answers."""
-
-    name = "two-steps"
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        from agentkit.messages import AssistantMessage
-
-        await asyncio.sleep(0)
-        if request.messages[-1].role == "user":
-            asks = tuple(calls("in_thread", "in_task"))
-            return ModelResponse(message=AssistantMessage(tool_calls=asks))
-        return ModelResponse(message=AssistantMessage(text="Done."))
-
-
 def test_the_caller_is_the_parent(telemetry) -> None:
     """A run is a part of the trace that its caller is in, also through ``run_sync``."""
     token = context.attach(propagate.extract({"traceparent": CALLER}))
@@ -251,21 +222,6 @@ def test_the_caller_is_the_parent(telemetry) -> None:
     assert trace.format_trace_id(span.context.trace_id) == CALLER.split("-")[1]
     assert trace.format_span_id(span.parent.span_id) == CALLER.split("-")[2]
     assert result.episode.metadata["trace_id"] == CALLER.split("-")[1]
-
-
-async def test_a_streamed_run_has_the_same_tree(telemetry, inside) -> None:
-    """Streaming changes neither parents nor what is active where events are read."""
-    model = ScriptedModel([calls("in_task"), "All done."])
-    agent = Agent(model, tools=inside, tracing=telemetry.tracing())
-    async for _ in agent.stream("Go."):
-        assert not trace.get_current_span().get_span_context().is_valid
-    assert telemetry.tree() == [
-        "invoke_agent agent",
-        "  chat scripted",
-        "  execute_tool in_task",
-        "    work of in_task",
-        "  chat scripted",
-    ]
 
 
 async def test_a_cancelled_run_ends_its_spans(telemetry) -> None:
