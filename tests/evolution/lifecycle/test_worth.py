@@ -232,3 +232,10 @@ def test_a_decline_after_long_help_is_found(manager):
     [found] = removals(manager, [*traffic(1, 40, 60), *good, *bad])
     assert found.author == Author(kind="program", name="worth")
     assert found.candidate == LOAN
+
+
+def test_what_lost_half_of_its_gain_still_helps(manager):
+    """A decline alone is no reason: without the change it would be worse."""
+    lived = [*traffic(1, 40, 60), *traffic(2, 0, 200), *traffic(2, 40, 160, start=200)]
+    promoted(manager, TERMS)
+    assert removals(manager, lived) == []
