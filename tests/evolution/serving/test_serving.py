@@ -615,3 +615,11 @@ async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, 
 
     assert sides(store, tried) == []
     assert shadow.counts["unavailable"] == 1
+
+
+async def test_the_share_of_the_event_goes_before_that_of_the_router(trial, store):
+    """Whoever began the canary named it."""
+    trial.step(trial.propose("weather"), "canary", share=1.0)
+    agent, model = agent_with(store, share=0.0)
+    await agent.run("hi")
+    assert words(model) == [CANARY_NEW]
