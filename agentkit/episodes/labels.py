@@ -104,6 +104,36 @@ ROUTE_LABELS = frozenset({EXPERIMENT, ARM, CANDIDATE, LEFT_EXPERIMENT, LEFT_BECA
 """What a router says about one run."""
 
 
+_CLIENT = "client."  # before the names of labels that a client of ``agentkit serve`` gives
+
+_OF_EVALUATIONS = {"run", "benchmark", "settings", "task", "category", "attempt", "ends"}
+_OF_EVALUATIONS |= {"user_turn", "user_turns"}
+_OWN = frozenset({KEY_LABEL, WITNESS, INSTRUCTIONS, INSTRUCTIONS_DIGEST, SHADOW_OF, VIEW_OF})
+_OWN |= {PROBE_OF, SOURCE, IMPORTED, "parent_run", "delegation_depth"}
+_OWN |= WAITING_LABELS | TRACE_LABELS | ROUTE_LABELS | _OF_EVALUATIONS
+
+
+def words_of_callers(episode: Episode) -> tuple[str, ...]:
+    """What whoever made a request may have chosen beside its text, and tools can read.
+
+    Labels that are not agentkit's own, the user's name among them; the ids of the session and of
+    the request; and names and texts of attached files.
+
+    Example:
+        >>> labels = {"client.campaign": "spring", "user": "ann", "task": "t-48"}
+        >>> words_of_callers(Episode(episode_id="e1", request="Hi", metadata=labels))
+        ('campaign', 'spring', 'ann')
+    """
+    found = [episode.session_id or ""]
+    for name, text in episode.metadata.items():
+        if name not in _OWN and text != ANONYMOUS:
+            found += [name.removeprefix(_CLIENT) if name.startswith(_CLIENT) else "", text]
+    for medium in episode.media:
+        is_text = medium.kind == "file" and medium.data is not None
+        found += [medium.name, (medium.data or b"").decode("utf-8", "replace") if is_text else ""]
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
 def is_imported(metadata: Mapping[str, str]) -> bool:
     """Whether a record came in a file, and so may have been written by anybody.
 

@@ -24,12 +24,13 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.review import review_of
 from agentkit.evolution.round import evolve
-from agentkit.evolution.validation import ProposedChange, validate
+from agentkit.evolution.validation import ProposedChange, ValidationPolicy, validate
 from agentkit.library.events import Author
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import ChildReference, Effects
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
+from agentkit.tools.rules.checking import demanded
 
 ADA = Author(kind="person", name="Ada")
 MODEL = Author(kind="model", name="critic", prompt_hash="0" * 64)
@@ -348,3 +349,9 @@ def test_the_proposal_waits_and_the_review_says_why(waiting, capsys):
     assert page.to_json()["demands"] == list(page.demands)
     print_review(page)
     assert f"What it demands\n  {page.demands[0]}" in capsys.readouterr().out
+
+
+def test_a_tool_that_nobody_knows_counts_as_the_worst():
+    """Without a library every demanded tool may do everything."""
+    assert ValidationPolicy().needs_for(with_demand(SEARCH, "send_email")) == BOTH
+    assert demanded(with_demand(SEARCH, "gone"), {}) == {"gone": None}

@@ -15,7 +15,13 @@ from agentkit.composites.contracts import RuleChecker, with_rules_alone
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import CONVERSATION, PROBE_OF, begins_a_conversation, witness
+from agentkit.episodes.labels import (
+    CONVERSATION,
+    PROBE_OF,
+    begins_a_conversation,
+    witness,
+    words_of_callers,
+)
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import PERSON, is_by_user
 from agentkit.evolution.proposal import PassedOver, PassedOverReason
@@ -80,6 +86,7 @@ class ObservedCall:
             episode, so that nobody knows.
         refusals: What tools said when they refused calls before it.
         request: What the user asked.
+        told: What else the caller chose that tools can read: labels, ids, attached files.
         is_from_start: Whether all that was said before it is known: the run began the conversation,
             and no program of the model made the call.
         party: Who asked, as far as the episode says: its own id, conversation, user, and the key
@@ -95,6 +102,7 @@ class ObservedCall:
     earlier: tuple[EarlierCall, ...] | None = None
     refusals: tuple[str, ...] = ()
     request: str = ""
+    told: tuple[str, ...] = ()
     is_from_start: bool = False
     party: frozenset[tuple[str, str]] = frozenset()
     corrections: tuple[Correction, ...] = ()
@@ -242,6 +250,7 @@ def _observed(
         earlier=None if is_probe or episode.history_length else tuple(earlier),
         refusals=tuple(refusals),
         request="" if is_probe else episode.request,
+        told=words_of_callers(episode),
         party=frozenset((kind, name) for kind, name in party if name),
     )
 

@@ -161,6 +161,9 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _HEXADECIMAL = re.compile(r"[0-9a-f]{1,12}")
 _CODED = re.compile(r"[\w+/=-]{2,}")
 _ESCAPE = re.compile(r"\\(?:x|u|U|u\{)([0-9a-fA-F]{2,8})\}?")
+_RANDOM = re.compile(r"(?<![^\W_])[0-9a-f-]{16,}(?![^\W_])")
+"""Ids that nobody chose: the digits in them are no numbers."""
+
 _LAST_CHARACTER = 0x10FFFF
 _LARGEST = 1e300
 
@@ -226,8 +229,9 @@ class _Given:
         numbers: The numbers in the request, in arguments, and in all readings of the texts.
         made: The numbers that one step of counting or arithmetic makes of the arguments.
         bare: The letters and digits of the texts in all readings, and the letters; backwards too.
-        words: The words of all readings, backwards too.
-        runs: What the readings hold in a row.
+        told: The same of labels, ids and attached files.
+        words: The words of all readings, backwards too; also of what else was told.
+        runs: What the readings hold in a row; the same.
         asked: The letters and digits of the request.
         asked_words: The words of the request.
         own_names: Names of the tool's parameters, in all readings.
@@ -240,6 +244,7 @@ class _Given:
     numbers: frozenset[float]
     made: frozenset[float]
     bare: frozenset[str]
+    told: frozenset[str]
     words: frozenset[str]
     runs: frozenset[str]
     asked: str
@@ -265,7 +270,7 @@ class _Given:
         bare = _bare(text)
         if not bare:
             return text in " ".join(self.texts) or text in self.call.request
-        is_whole = len(bare) > 2 and any(bare in one for one in self.bare)
+        is_whole = len(bare) > 2 and any(bare in one for one in self.bare | self.told)
         is_asked = len(bare) >= _MOST_SHARED and bare in self.asked
         return is_whole or is_asked or any(map(self._says_word, _WORD.findall(folded(text))))
 
@@ -337,21 +342,27 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
         read |= dict.fromkeys(_ways_to_read(text))
         if len(read) >= _MOST_READINGS:
             return None
+    heard = dict.fromkeys(reading for text in call.told for reading in _ways_to_read(text))
+    if len(heard) >= _MOST_READINGS:
+        return None
     written = {float(plain) for text in read if (plain := _bare(text)).isdecimal()}
     written |= {float(n) for n in leaves if not isinstance(n, str) and abs(n) <= _LARGEST}
-    bare = _bared(read)
-    words = {word for text in read for word in _WORD.findall(folded(text))}
+    bare, told = _bared(read), _bared(heard)
+    words = {word for text in (*read, *heard) for word in _WORD.findall(folded(text))}
     words |= {word[at::n] for text in texts for word in text.split() for n, at in _THINNED}
+    chosen = (_RANDOM.sub(" ", text) for text in call.told)
+    numbered = (*read, *(reading for text in chosen for reading in _ways_to_read(text)))
     names = (text for name in definition.known_signature.properties for text in _ways_to_read(name))
     return _Given(
         call=call,
         concerned=tuple(values_of(parameter, call.arguments, definition) if parameter else ()),
         texts=texts,
-        numbers=frozenset(written.union(numbers_in(call.request), *map(numbers_in, read))),
+        numbers=frozenset(written.union(numbers_in(call.request), *map(numbers_in, numbered))),
         made=frozenset(_made(call.arguments, parameter)) - {0, 1},
         bare=bare,
-        words=bare | words | {word[::-1] for word in words},
-        runs=_runs(bare, _RUN),
+        told=told,
+        words=bare | told | words | {word[::-1] for word in words},
+        runs=_runs(bare | told, _RUN),
         asked=_bare(call.request),
         asked_words=frozenset(_WORD.findall(folded(call.request))),
         own_names=_bared(names),
@@ -361,7 +372,8 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
 
 def _size(call: ObservedCall, definition: ToolDefinition) -> int:
     leaves = _leaves(call.arguments, definition)
-    return sum((len(leaf) if isinstance(leaf, str) else 1 for leaf in leaves), len(call.request))
+    given = sum(len(leaf) if isinstance(leaf, str) else 1 for leaf in leaves)
+    return given + sum(map(len, (call.request, *call.told)))
 
 
 def _leaves(arguments: JsonObject, definition: ToolDefinition) -> Iterator[str | int | float]:

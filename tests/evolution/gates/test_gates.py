@@ -338,3 +338,10 @@ def test_all_levels_together_are_the_alpha_that_is_tolerated():
     low, high = ((some + more) ** (1 - DECAY) * integral for more in (1, 0))
     assert head + low <= 1
     assert head + high == pytest.approx(1, abs=1e-4)
+
+
+def test_verdicts_say_which_selections_can_be_lost():
+    """A wrong episode has nothing to lose; a run found right may choose as it likes."""
+    episodes = [*shadow(1, False, True), *shadow(2, True, True), *shadow(3, True, False)]
+    found = shadow_selections(episodes, "p1")
+    assert [(one.task, one.accepted) for one in found] == [("e2", True), ("e3", False)]

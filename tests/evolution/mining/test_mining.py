@@ -377,6 +377,8 @@ def test_a_value_held_by_an_earlier_result_is_a_flow():
     assert flow.trajectories[0].steps[1].sources["hotel"] == Flow(step=0, path=("hotels", 0, "id"))
     [(route, support)] = flow.routes.items()
     assert (route.producer, support) == ("search", 2)
+    elsewhere = [booking(at, argument={"hotel": f"X-{at}00", "nights": 1}) for at in (3, 4, 5)]
+    assert not find_flows([booking(1), booking(2), *elsewhere]).routes  # in two of five cases
 
 
 @pytest.mark.parametrize("request_text", ["Book H-100 and h-200 in Oslo", "H-100, H-200"])

@@ -24,6 +24,7 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.events import Author
+from agentkit.media import File
 from agentkit.tools.definition import Effects, Origin
 from agentkit.tools.rules import Between, Condition, Form, OneOf
 
@@ -709,6 +710,73 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
     ]
     [record] = await submitted_echoing(definition, episodes)
     assert record.state == state
+
+
+DAYS = [{"start": f"{year}-06-09", "end": f"{year}-01-02"} for year in (1999, 2011, 2023)]
+
+
+def told(make_episode, says, **told):
+    """Three people who give and ask for different things; each calls as ``told`` says of its turn."""
+    days = DAYS if "before" in says else [{"start": day} for day in "wxy"]
+    return [
+        replace(
+            make_episode(
+                f"e{at}",
+                ("convert", {"unit": "bcd"[at], "count": 400 + 7 * at, **days[at]}, says),
+                request=("Measure this", "Or that", "And it")[at],
+            ),
+            **{name: value(at) for name, value in told.items()},
+        )
+        for at in range(3)
+    ]
+
+
+CHANNELS = {
+    "a label of a client": lambda text: {"metadata": lambda _: {"client.note": text}},
+    "a label of one's own": lambda text: {"metadata": lambda _: {"campaign": text}},
+    "a label in base64": lambda text: {
+        "metadata": lambda _: {"client.note": base64.b64encode(text.encode()).decode()}
+    },
+    "the name of a label": lambda text: {"metadata": lambda _: {f"client.{text}": ""}},
+    "the id of a session": lambda text: {"session_id": lambda at: f"{'abc'[at]}/{text}"},
+    "the id of the request": lambda text: {"metadata": lambda _: {"request_id": text, "key": "k"}},
+    "the user": lambda text: {"metadata": lambda at: {"user": f"{text} {'abc'[at]}"}},
+    "the name of a file": lambda text: {
+        "media": lambda _: (File(data=b"Hello", media_type="text/plain", name=text),)
+    },
+    "a file": lambda text: {
+        "media": lambda _: (File(data=text.encode(), media_type="text/plain"),)
+    },
+}
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+async def test_what_is_told_beside_the_request_waits(make_episode, channel):
+    """Labels, ids and attached files are words of whoever calls, in whatever sentence."""
+    for name, (phrase, text) in SENTENCES.items():
+        episodes = told(make_episode, f"!{phrase.format(text)}", **CHANNELS[channel](text))
+        assert passed(await submitted_echoing(tool(), episodes)) == [], name
+
+
+@pytest.mark.parametrize("says", OWN)
+async def test_what_is_told_beside_the_request_and_is_not_repeated_costs_nothing(
+    make_episode, says
+):
+    """Ids, names, and the labels that agentkit gives itself, hide no statement of the tool."""
+    digits = "4bf92f3577b34da6a3ce929d0e0e4736"
+    own = {"task": "36 metric", "benchmark": "units", "settings": '{"count": 30}', "arm": "start"}
+    episodes = told(
+        make_episode,
+        f"!{says}",
+        session_id=lambda at: f"{digits[at:]}{digits[:at]}",
+        metadata=lambda at: (
+            {"user": ("ann", "bob", "cyd")[at], "request_id": digits, "key": "k"}
+            | {"client.page": "basket"}
+            | own
+        ),
+    )
+    [record] = await submitted_echoing(tool(), episodes)
+    assert (record.state, record.candidate.specification.rules) == ("validated", (OWN[says],))
 
 
 @pytest.mark.parametrize(
