@@ -247,7 +247,7 @@ class ResponseWriter:
     def _text(self, stage: str, fields: Mapping[str, str]) -> bytes:
         """An event with text of the last item."""
         kind = self._items[-1]["content"][0]["type"]
-        further = {"logprobs": []} if kind == "output_text" else {}
+        further: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
         return self._event(f"response.{kind}.{stage}", {**self._place, **fields, **further})
 
     @property

@@ -355,3 +355,18 @@ def test_a_tool_that_nobody_knows_counts_as_the_worst():
     """Without a library every demanded tool may do everything."""
     assert ValidationPolicy().needs_for(with_demand(SEARCH, "send_email")) == BOTH
     assert demanded(with_demand(SEARCH, "gone"), {}) == {"gone": None}
+
+
+async def test_a_round_takes_in_what_brings_more_than_was_taken_back(after_rollback):
+    """A rule that is new beside the old one makes a proposal, which a person must agree to."""
+
+    class More:
+        name = "feedback:more"
+
+        async def propose(self, observations):
+            more = (TERMS, Between(parameter="euro", minimum=0))
+            return [suggested(LOAN, *more, author=MODEL, stream="feedback")]
+
+    outcome = await evolve(after_rollback, [More()], episodes=[])
+    assert [one.record.awaits[-1] for one in outcome.considered] == ["person"]
+    assert outcome.passed_over == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -483,3 +484,32 @@ async def test_calls_of_programs_are_mined_like_any_others():
     assert [child.name for child in record.candidate.signature.children] == ["find", "describe"]
     assert record.tool_name not in manager.library
     assert await submit_mined(manager, store.select(), MiningConfig()) == ()
+
+
+@settings(max_examples=60)
+@given(corpora(), st.randoms(use_true_random=False))
+def test_the_order_of_episodes_does_not_matter(corpus, chance: random.Random):
+    """The same episodes in another order give the same composites, byte for byte."""
+    shuffled = list(corpus)
+    chance.shuffle(shuffled)
+    first, second = mine(corpus, TOOLS, RULES), mine(shuffled, TOOLS, RULES)
+    assert [one.definition.digest for one in first.composites] == [
+        one.definition.digest for one in second.composites
+    ]
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("output", "answered"),
+    [
+        ("The code is ID-1.", {1}),
+        ({"codes": ["id-0", "id-1"]}, {0, 1}),
+        ("done", set()),
+        (None, set()),
+    ],
+)
+def test_results_that_the_answer_shows(output, answered):
+    """Something specific of a result in the answer marks the result as needed."""
+    made = episode(statuses=("ok", "ok"), output=output)
+    (found,) = trajectories_of([made]).trajectories
+    assert found.answered == answered
