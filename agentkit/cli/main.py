@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "import": ("agentkit.cli.transfer:import_file", "Import an artifact, or episodes."),
     "store": ("agentkit.cli.transfer:store", "Copy a store with its history."),
-    "models": ("agentkit.cli.models:models", "List and install local models."),
+    "models": ("agentkit.cli.models:models", "List and install local models, and show prices."),
     "check": ("agentkit.cli.audit:check", "Find problems, and say how to fix them."),
 }
 """Command name to the place of its implementation and what the help page says about it.

@@ -11,8 +11,9 @@ import click
 from agentkit.cli.boundary import ListsWhenAlone
 from agentkit.cli.options import command
 from agentkit.cli.output import LineProgress, Output, fold, listing, right
-from agentkit.errors import AgentKitError, ModelNotFoundError
+from agentkit.errors import AgentKitError, ModelNotFoundError, UsageError
 from agentkit.fetch import Progress
+from agentkit.models.prices import Price, all_prices, tell_price
 
 ENTRY_POINT_GROUP = "agentkit.weights"
 """A plugin registers a ``WeightsSource`` here, usually a module."""
@@ -49,7 +50,7 @@ class WeightsSource(Protocol):
 
 @click.group(cls=ListsWhenAlone)
 def models() -> None:
-    """List and install the weights of local models.
+    """List and install the weights of local models, and show prices.
 
     Hosted models need no weights: give --model openai:NAME, anthropic:NAME or litellm:NAME.
     """
@@ -91,6 +92,45 @@ def install(name: str) -> Output:
     """
     path = fetched_weights(name)
     return Output(record={"name": name, "path": str(path)}, view=lambda: click.echo(path))
+
+
+@command(short_help="Show what models cost, or say what the model NAME costs.", group=models)
+def prices(
+    name: str | None = None,
+    *,
+    prompt: float | None = None,
+    completion: float | None = None,
+    cached: float | None = None,
+) -> Output:
+    """Show what models cost, by the table that limits on costs use, or say what NAME costs.
+
+    Prices are US dollars per million tokens. Those of an installed litellm go before the ones that
+    agentkit carries, and yours before both; they are kept in $AGENTKIT_CACHE, or ~/.cache/agentkit.
+
+    Args:
+        name: The model, as the provider calls it.
+        prompt (DOLLARS): Price of tokens read.
+        completion (DOLLARS): Price of tokens written.
+        cached (DOLLARS): Price of tokens from the prompt cache; as others unless given.
+
+    Examples:
+      agentkit models prices
+      agentkit models prices my-model --prompt 0.5 --completion 1.5
+    """
+    if (prompt, completion, cached) != (None, None, None):
+        if name is None or prompt is None or completion is None:
+            raise UsageError("a price needs the model's NAME, --prompt and --completion")
+        tell_price(name, Price(prompt=prompt, completion=completion, cached=cached))
+    rows = [
+        {"name": one, "prompt": price.prompt, "completion": price.completion}
+        | {"cached": price.cached, "source": source}
+        for one, price, source in all_prices(*[name] if name else [])
+    ]
+    return listing(
+        rows,
+        ["model", *map(right, ("read", "written", "cached")), "source"],
+        (tuple(row.values()) for row in rows),
+    )
 
 
 def fetched_weights(name: str) -> Path:

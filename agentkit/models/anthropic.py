@@ -38,7 +38,6 @@ from agentkit.models.base import (
     ModelResponse,
     ReasoningDelta,
     TextDelta,
-    described_tool,
 )
 from agentkit.models.http_model import Exchange, HttpModel
 from agentkit.models.openai_compatible import api_headers
@@ -73,6 +72,7 @@ _DEFAULT_MAX_TOKENS = 4096
 _WRAPPED = "value"
 _CACHE_MARK = {"type": "ephemeral"}  # ends what is to be cached
 _KEPT = frozenset({"thinking", "redacted_thinking"})
+_SHOWS_EXAMPLES = {"anthropic-beta": "advanced-tool-use-2025-11-20"}
 
 _FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
@@ -123,6 +123,7 @@ def anthropic_model(
             body=encode_body({**fields, "stream": True} if stream else fields),
             decode=codec.decode,
             assembler=MessageAssembler(),
+            headers=_SHOWS_EXAMPLES if request.examples else {},
         )
 
     return HttpModel(
@@ -272,11 +273,12 @@ class AnthropicCodec:
 
 
 def _tool(definition: ToolDefinition, names: WireNames, examples: int) -> dict[str, Any]:
+    shown = list(definition.shown_examples(examples))
     return {
         "name": names.encode(definition.name),
-        "description": described_tool(definition, examples),
+        "description": definition.text,
         "input_schema": definition.parameters_schema,
-    }
+    } | ({"input_examples": shown} if shown else {})
 
 
 def _answer_tool(name: str, schema: JsonObject) -> dict[str, Any]:

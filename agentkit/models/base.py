@@ -83,8 +83,8 @@ class ModelRequest:
         tool_choice: Whether the model may, must not or must call a tool.
         output_schema: JSON Schema that the text of the answer must match, or None.
         settings: How to generate.
-        examples: How many worked calls of each tool the model is shown, at most, as lines of its
-            description.
+        examples: How many worked calls of each tool the model is shown, at most: as
+            ``input_examples`` by Anthropic, as lines of the description by all others.
         searched: By the id of a call among the messages that searched for tools, the names of the
             ``tools`` that it added to those that were offered at first. Models of Anthropic get
             them by reference, those of OpenAI's Responses API in the result of the search, so that

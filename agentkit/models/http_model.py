@@ -23,7 +23,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 from agentkit.errors import ModelConnectionError, ModelTimeoutError
@@ -161,11 +161,13 @@ class Exchange:
         body: The request.
         decode: Builds the response from an answer.
         assembler: Builds the answer from a stream.
+        headers: Headers of this request alone.
     """
 
     body: bytes
     decode: Callable[[JsonObject], ModelResponse]
     assembler: StreamAssembler
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class HttpModel(RemoteModel):
@@ -232,7 +234,8 @@ class HttpModel(RemoteModel):
         return await idle.wait(self._whole(exchange))
 
     def _sent(self, exchange: Exchange) -> AbstractAsyncContextManager[HttpStream]:
-        return self._transport.stream(self._url, self._headers, exchange.body)
+        headers = {**self._headers, **exchange.headers} if exchange.headers else self._headers
+        return self._transport.stream(self._url, headers, exchange.body)
 
     async def _whole(self, exchange: Exchange) -> ModelResponse:
         sending = self._sent(exchange)

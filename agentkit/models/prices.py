@@ -1,20 +1,23 @@
 """Prices of answers, from litellm's table or ours, and what models accept by litellm's.
 
-Our table, ``prices.json``, has a date. A model's own ``prices=`` go before both.
+Our table, ``prices.json``, has a date. Prices set with ``agentkit models prices`` take precedence
+over both.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from agentkit.errors import UsageError
+from agentkit.fetch import cache_directory
 from agentkit.messages import Usage
 from agentkit.models.base import DOCUMENTS, IMAGES, SPEECH, ChatModel
 
@@ -99,21 +102,48 @@ def _price_of(name: str) -> Price:
     if price is None:
         raise UsageError(
             f"max_cost_usd cannot be held: no price is known for the model {name!r}. Give the "
-            "model prices=Price(...), or set reports_cost = True on a model that states "
-            "Usage.cost_usd itself"
+            "model prices=Price(...), tell 'agentkit models prices' what it costs, or set "
+            "reports_cost = True on a model that states Usage.cost_usd itself"
         )
     return price
 
 
 def known_price(name: str) -> Price | None:
-    """The price of a model by its name, with or without its date: litellm's, or else ours."""
-    names = name, _DATED.sub("", name)
-    tables = _of_litellm(), _own()["models"]
-    found = next((table[one] for table in tables for one in names if one in table), None)
-    if found is None:
-        return None
-    prompt, completion, cached = found
-    return Price(prompt=prompt, completion=completion, cached=cached)
+    """The price of a model by its name, with or without its date, from the first table it is in."""
+    return next((price for price, _ in _found(name)), None)
+
+
+def all_prices(*names: str) -> Iterator[tuple[str, Price, str]]:
+    """Name, price and source of these models; without names of our table's and the user's."""
+    for name in names or sorted({*_user_prices(), *_own()["models"]}):
+        for price, source in islice(_found(name), 1):
+            yield name, price, source
+
+
+def _found(name: str) -> Iterator[tuple[Price, str]]:
+    own = _own()
+    tables = (_user_prices(), "yours"), (_of_litellm(), "litellm"), (own["models"], own["date"])
+    for table, source in tables:
+        for one in (name, _DATED.sub("", name)):
+            if one in table:
+                prompt, completion, cached = table[one]
+                yield Price(prompt=prompt, completion=completion, cached=cached), source
+
+
+def tell_price(name: str, price: Price) -> None:
+    """Remember the price of a model on this machine."""
+    record = {**_user_prices(), name: (price.prompt, price.completion, price.cached)}
+    path = cache_directory() / "prices.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+def _user_prices() -> Mapping[str, Any]:
+    path = cache_directory() / "prices.json"
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    except ValueError as error:
+        raise UsageError(f"{path} is not a table of prices ({error}); fix or delete it") from error
 
 
 def listed_media(name: str) -> frozenset[str] | None:

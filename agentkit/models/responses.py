@@ -2,14 +2,16 @@
 
 Where it differs from chat completions: a conversation is a list of items, among them reasoning,
 which goes back with the next request; results of tools can hold images; and the search for tools is
-a part of the protocol. Our retriever answers that search: what was found stands in the result of
-the search, behind everything that the prompt cache holds.
+a part of the protocol. Our retriever answers that search: a request carries the namespaces' names
+alone, and what was found stands in the result of the search, behind everything that the prompt
+cache holds.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set as AbstractSet
 from typing import Any
 
@@ -66,9 +68,13 @@ from agentkit.tools.definition import ToolDefinition
 PROTOCOL = "openai-responses"
 """Marks the provider items that are this protocol's."""
 
+LARGEST_NAMESPACE = 9
+"""Most functions in one namespace: OpenAI asks for fewer than ten."""
+
 _CAN_SEARCH = re.compile(r"\bgpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
 _OTHERS = "other_tools"
 _ACCEPTABLE = WireNames(())
+_MOST_LISTED = 64
 _KEPT = frozenset({"reasoning", "compaction"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 _UNANSWERED = frozenset({"queued", "in_progress", "cancelled", "failed"})
@@ -117,9 +123,10 @@ def openai_responses_model(
     endpoint = api_endpoint(model, url, api_key, is_openai=is_openai)
     can_search = is_openai and _CAN_SEARCH.search(model) is not None
     searches = can_search if tool_search is None else tool_search
+    overview = _Overview()
 
     def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001
-        codec = ResponsesCodec(request, searches=searches)
+        codec = ResponsesCodec(request, searches=searches, overview=overview)
         fields = codec.encode(model)
         return Exchange(
             body=encode_body({**fields, "stream": True} if stream else fields),
@@ -165,19 +172,40 @@ def namespace_of(definition: ToolDefinition) -> str:
     return _ACCEPTABLE.encode(found or _OTHERS)
 
 
+class _Overview:
+    """Names the namespaces of a catalogue; of the last one it remembers them."""
+
+    def __init__(self) -> None:
+        self._of: tuple[ToolDefinition, ...] = ()
+        self._text = ""
+
+    def __call__(self, definitions: tuple[ToolDefinition, ...]) -> str:
+        if definitions is not self._of:
+            names = sorted(set(map(namespace_of, definitions)) - {_OTHERS})
+            listed = ", ".join(names[:_MOST_LISTED])
+            more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+            self._text = f"\nThere are tools for: {listed}{more}." if names else ""
+            self._of = definitions
+        return self._text
+
+
 class ResponsesCodec:
     """Translates one request, and what comes back for it.
 
     Args:
         request: What is asked.
         searches: Whether the tool that searches for others is the protocol's own.
+        overview: Names the namespaces of the tools that can be found.
 
     Attributes:
         names: The tools' names on the wire.
     """
 
-    def __init__(self, request: ModelRequest, *, searches: bool = True) -> None:
+    def __init__(
+        self, request: ModelRequest, *, searches: bool = True, overview: _Overview | None = None
+    ) -> None:
         self._request = request
+        self._overview = overview or _Overview()
         self._offered = offered = {tool.name: tool for tool in request.tools}
         self.names = WireNames(offered)
         self._searches = searches and bool(request.searchable) and SEARCH_TOOL in offered
@@ -185,12 +213,15 @@ class ResponsesCodec:
             call_id: [offered[name] for name in names if name in offered]
             for call_id, names in (request.searched if self._searches else {}).items()
         }
-        # Of the tools that were found, by their wire names. A request may name each only once.
-        self._namespaces = {
-            self.names.encode(tool.name): f"{namespace_of(tool)[:56]}_{number}"
-            for number, found in enumerate(self._found.values(), start=1)
-            for tool in found
-        }
+        self._namespaces: dict[str, str] = {}  # of the tools that were found, by their wire names
+        taken: set[str] = set()
+        for found in self._found.values():
+            sizes: Counter[str] = Counter()
+            for tool in found:
+                space = self._with_room(namespace_of(tool), taken, sizes)
+                self._namespaces[self.names.encode(tool.name)] = space
+                sizes[space] += 1
+            taken.update(sizes)  # a request may name each only once
 
     def encode(self, model: str) -> dict[str, Any]:
         """The fields of the request.
@@ -344,6 +375,7 @@ class ResponsesCodec:
         text = described_tool(definition, self._request.examples)
         parameters = definition.parameters_schema
         if self._searches and definition.name == SEARCH_TOOL:
+            text += self._overview(self._request.searchable)
             return {
                 "type": "tool_search",
                 "execution": "client",
@@ -368,6 +400,13 @@ class ResponsesCodec:
             functions = spaces.setdefault(name, {**space, "tools": []})["tools"]
             functions.append({**function, "defer_loading": True})
         return list(spaces.values())
+
+    def _with_room(self, namespace: str, taken: AbstractSet[str], sizes: Mapping[str, int]) -> str:
+        name, number = namespace, 1
+        while name in taken or sizes[name] >= LARGEST_NAMESPACE:
+            number += 1
+            name = f"{namespace[:56]}_{number}"
+        return name
 
 
 def _search_item(kind: str, call_id: str, **fields: Any) -> dict[str, Any]:

@@ -379,11 +379,14 @@ def test_a_server_of_chat_completions_reads_them_in_the_description(sent):
     assert texts == [LINES, "The weather.", LINES]
 
 
-def test_anthropic_reads_them_in_the_description(sent):
-    """As all others."""
-    (body, _), (plain, _) = sent("anthropic", replace(ASKED, examples=2), ASKED)
-    texts = [one["tools"][0]["description"] for one in (body, plain)]
-    assert texts == [LINES, "The weather."]
+def test_anthropic_reads_them_as_input_examples(sent):
+    """In a field of their own, which needs a header; requests without them have neither."""
+    (body, headers), (plain, bare) = sent("anthropic", replace(ASKED, examples=1), ASKED)
+    assert body["tools"][0]["input_examples"] == [{"city": "Oslo", "days": 3}]
+    assert body["tools"][0]["description"] == "The weather."
+    assert headers["anthropic-beta"] == "advanced-tool-use-2025-11-20"
+    assert "input_examples" not in plain["tools"][0]
+    assert "anthropic-beta" not in bare
 
 
 @pytest.mark.parametrize("format", ["json", "python"])

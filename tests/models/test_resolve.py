@@ -145,6 +145,8 @@ def test_a_cost_limit_needs_a_price():
     price = Price(prompt=1, completion=2)
     given = OpenAICompatibleModel("x", base_url="http://localhost:9/v1", prices={"x": price})
     Agent(given, limits=limits)
+    prices.tell_price("nobody-knows-1", price)
+    Agent(unknown, limits=limits)
 
 
 async def test_a_cost_limit_holds_by_the_table():
@@ -158,8 +160,8 @@ async def test_a_cost_limit_holds_by_the_table():
     assert result.usage.cost_usd == pytest.approx(0.3)
 
 
-def test_prices_of_an_installed_litellm_go_first(tmp_path, monkeypatch):
-    """Its table is read without importing it, before ours."""
+def test_prices_that_were_told_go_first(tmp_path, monkeypatch):
+    """Yours before litellm's, which is read without importing it, before ours, which has a date."""
     folder = tmp_path / "litellm"
     folder.mkdir()
     (folder / "__init__.py").write_text("raise SystemExit")
@@ -177,8 +179,20 @@ def test_prices_of_an_installed_litellm_go_first(tmp_path, monkeypatch):
     own = {"base_url": "http://localhost:1/v1"}
     assert "image/png" in OpenAICompatibleModel("new-model", **own).accepts
     assert OpenAICompatibleModel("odd", **own).accepts == frozenset()
+    prices.tell_price("gpt-4o", Price(prompt=7, completion=8, cached=1))
+    told = {name: (price.prompt, source) for name, price, source in prices.all_prices()}
+    assert told["gpt-4o"] == (7, "yours")
+    assert told["gpt-4o-mini"][1].startswith("20")
+    assert [row[2] for row in prices.all_prices("new-model")] == ["litellm"]
     prices._of_litellm.cache_clear()
     prices._litellm_rows.cache_clear()
+
+
+def test_a_broken_table_is_named(tmp_path):
+    """A file of told prices that cannot be read is an error that says which file."""
+    (tmp_path / "prices.json").write_text("{")
+    with pytest.raises(UsageError, match=r"prices.json is not a table of prices"):
+        prices.known_price("gpt-4o")
 
 
 def failing(error):
