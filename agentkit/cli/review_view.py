@@ -52,6 +52,7 @@ def print_review(review: Review) -> None:
         f"Conversations that failed ({shown_count} of {count:,})": _conversations(review),
         "Held-out tasks and traffic": _comparisons(review.comparisons),
         "Worth on later traffic": [] if review.worth is None else [Line(f"{review.worth}.")],
+        "Back and forth": [Line(f"It {text}", WRONG) for text in review.undoing],
         "Checks": _checks(review),
         "Composites that use it": map(Line, review.dependents),
         "History": _history(review),

@@ -30,7 +30,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind
-from agentkit.evolution.worth import Traffic, Worth, worth_of
+from agentkit.evolution.worth import Traffic, Worth, undoing, worth_of
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
@@ -258,6 +258,7 @@ class Review:
         conversations: Up to three of those that failed, without personal data of known formats.
         comparisons: What each gate said last.
         worth: What it is worth on later traffic; None where nothing can be held against anything.
+        undoing: What earlier promotions set and this takes back, or sets once more, in sentences.
         failed_checks: Why checks rejected it, or what they doubt.
         agreed: Who agreed.
         dependents: Composites above the tool.
@@ -285,6 +286,7 @@ class Review:
     conversations: tuple[Conversation, ...]
     comparisons: tuple[GateReport, ...]
     worth: Worth | None
+    undoing: tuple[str, ...]
     failed_checks: tuple[FailedCheck, ...]
     agreed: tuple[str, ...]
     dependents: tuple[str, ...]
@@ -358,6 +360,7 @@ def review_of(
         worth=worth_of(record.proposal_id, manager.ledger, revision, traffic(record.tool_name))
         if traffic and record.activation
         else None,
+        undoing=undoing(record, manager.ledger, revision),
         failed_checks=record.failed or record.doubts,
         agreed=tuple(_agreed(record)),
         dependents=() if newest is None else ancestors(manager.library, record.tool_name),

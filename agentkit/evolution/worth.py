@@ -8,10 +8,10 @@ again and again keeps a ``Traffic``, which takes what is new.
 What is measured is the share of conversations whose first episode that called the tool had a wrong
 or refused call, at the parameters that the change is about; of instructions, of those whose first
 judged episode that read them failed. Where the change went through a canary,
-later traffic is held against the control of that, which holds none of the episodes that the change
-was made from. Otherwise it is all traffic before the promotion: *before and after*, which is no
-comparison, as anything may have changed meanwhile, and flatters a change that was made because
-calls went wrong.
+later traffic is held against the control of that; where it was tried in shadow, against the traffic
+beside which it was. Neither holds the episodes that the change was made from. Otherwise it is all
+traffic before the promotion: *before and after*, which is no comparison, as anything may have
+changed meanwhile, and flatters a change that was made because calls went wrong.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from agentkit.diagnosis.findings import parameter_of
@@ -47,11 +48,12 @@ from agentkit.library.events import Author
 from agentkit.metrics.statistics import Interval, wilson_interval
 from agentkit.tools.definition import ToolDefinition, is_instructions
 
-Against = Literal["canary", "before"]
+Against = Literal["canary", "shadow", "before"]
 """What later traffic is held against: the change's own control, or the traffic before it."""
 
 _WORDS: Mapping[Against, str] = {
     "canary": "in the control of its canary",
+    "shadow": "while it ran in shadow",
     "before": "before it",
 }
 _MOST_NAMED = 64
@@ -141,9 +143,11 @@ def worth_of(
         traffic = Traffic([record.tool_name])
         for episode in episodes:
             traffic.add(episode)
-    canary, earlier, later = _arms(record, places, ledger, traffic, in_force)
-    against: Against = "canary" if len(canary) >= rules.min_sessions else "before"
-    control = canary if against == "canary" else earlier
+    controls, later = _arms(record, places, ledger, traffic, in_force)
+    own: tuple[Against, ...] = ("canary", "shadow")
+    enough = (one for one in own if len(controls[one]) >= rules.min_sessions)
+    against: Against = next(enough, "before")
+    control = controls[against]
     if not later or not control:
         return None
     before, after = ([is_wrong for _, is_wrong in arm] for arm in (control, later))
@@ -298,12 +302,13 @@ def _arms(
     ledger: Ledger,
     traffic: Traffic,
     in_force: tuple[int, int, float],
-) -> tuple[list[_Call], list[_Call], list[_Call]]:
-    """The control of a change's canary, the traffic before it, and since; in the order of time."""
-    tool, (first, start, end) = record.tool_name, in_force
-    canary, before, later = list[_Call](), list[_Call](), list[_Call]()
+) -> tuple[Mapping[Against, list[_Call]], list[_Call]]:
+    """What a change can be held against, and the traffic since; each in the order of time."""
+    tool, (first, start, end), [begun, ended] = record.tool_name, in_force, _in_shadow(record)
+    controls: dict[Against, list[_Call]] = {one: [] for one in _WORDS}
+    later = list[_Call]()
     seen: set[tuple[str, int, bool]] = set()
-    for (_, name, wrong), conversation, (version, experiment, arm) in traffic.of(tool):
+    for (at, name, wrong), conversation, (version, experiment, arm) in traffic.of(tool):
         trial = ledger.proposals.get(experiment)
         is_tried = trial is not None and trial.tool_name == tool
         is_served = not (is_tried and arm == "candidate")  # with the definition of its version
@@ -312,10 +317,21 @@ def _arms(
         seen.add((conversation, version, is_served))
         call = name, _is_about(wrong, places)
         if trial is record and arm == "control":
-            canary.append(call)
+            controls["canary"].append(call)
+        if is_served and begun <= at < ended:
+            controls["shadow"].append(call)
         if is_served and first <= version < end:
-            (before if version < start else later).append(call)
-    return canary, before, later
+            (controls["before"] if version < start else later).append(call)
+    return controls, later
+
+
+def _in_shadow(record: ProposalRecord) -> tuple[str, str]:
+    """When it began to run in shadow, and when that ended; two empty texts where it never did."""
+    times = [(event.kind, event.at) for event in record.events if event.kind != "assessed"]
+    for (kind, begun), (_, ended) in pairwise(times):
+        if kind == "shadow":
+            return begun, ended
+    return "", ""
 
 
 def _read(episode: Episode) -> set[str]:
@@ -386,6 +402,42 @@ def _in_force(
 def activated_at(record: ProposalRecord) -> int:
     """The library version that a promotion made; 0 for none."""
     return 0 if record.activation is None else record.activation.library_version
+
+
+# --- Changes that undo each other -----------------------------------------------------------------
+
+
+def undoing(record: ProposalRecord, ledger: Ledger, revision: Revision) -> tuple[str, ...]:
+    """In sentences: what earlier promotions set and this takes back, or sets once more.
+
+    Args:
+        record: A proposal, promoted or not.
+        ledger: Of the library.
+        revision: Finds earlier definitions.
+    """
+
+    def changed(one: ProposalRecord) -> dict[tuple[str, str, str, str], str]:
+        base = revision(one.tool_name, one.base) if one.base else None
+        if base is None or one.candidate is None:
+            return {}
+        return {
+            (two.place, two.keyword, two.before, two.after): two.sentence
+            for two in view_changes(base, one.candidate)
+        }
+
+    ours = changed(record)
+    back = {(place, keyword, after, before) for place, keyword, before, after in ours}
+    until = math.inf if record.activation is None else activated_at(record)
+    told = []
+    for other in ledger.proposals.values():
+        is_same_tool = other.tool_name == record.tool_name and other is not record
+        if not is_same_tool or other.activation is None or activated_at(other) >= until:
+            continue
+        theirs = changed(other)
+        for deed, keys in (("takes back", back), ("sets again", ours.keys())):
+            if same := [said for key, said in theirs.items() if key in keys]:
+                told.append(f"{deed} what {other.proposal_id} set: {' '.join(same[-2:])}")
+    return tuple(told)
 
 
 # --- What stopped helping is proposed for removal -------------------------------------------------

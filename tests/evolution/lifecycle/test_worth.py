@@ -18,6 +18,7 @@ from agentkit.evolution import (
 )
 from agentkit.evolution.gates import GateConfig, GateReport
 from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.review import review_of
 from agentkit.evolution.worth import has_stopped_helping
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
@@ -162,6 +163,24 @@ def test_a_canary_is_held_against_its_own_control():
     assert (few.against, few.control, few.control_wrong) == ("before", 90, 60)
 
 
+def test_a_change_that_ran_in_shadow_is_held_against_the_traffic_beside_it():
+    """What was served meanwhile holds none of the episodes that the change was made from."""
+    manager = ToolManager(open_store("memory:"), lifecycle=LifecyclePolicy(shadow=True))
+    manager.register([LOAN])
+    name = suggested(manager, TERMS).proposal_id
+    manager.advance_until(name, "shadow")
+    begun = manager.ledger.proposals[name].events[-1].at
+    manager.assess(name, [GateReport(gate="shadow", decision="pass", reason="better")])
+    manager.advance_until(name)
+    assert manager.ledger.proposals[name].state == "active"
+    beside = [replace(one, started_at=begun) for one in traffic(1, 10, 30, start=100)]
+    held_out = [replace(one, started_at=begun) for one in traffic(0, 9, 0)]
+    lived = [*traffic(1, 50, 0), *beside, *held_out, *traffic(2, 1, 49)]
+    found = worth_of(name, manager.ledger, manager.revision, lived)
+    assert (found.against, found.control, found.control_wrong) == ("shadow", 40, 10)
+    assert "10 of 40 while it ran in shadow" in str(found)
+
+
 def test_a_later_change_of_something_else_ends_nothing(manager):
     """Two rules about different parameters are worth something side by side."""
     first = promoted(manager, TERMS)
@@ -200,6 +219,20 @@ def test_what_stopped_helping_is_proposed_for_removal_and_waits(manager):
     manager.approve(one.record.proposal_id, person=ADA)
     manager.advance_until(one.record.proposal_id)
     assert manager.library["loan"].definition.specification.rules == ()
+
+
+def test_changes_that_undo_each_other_are_told(manager):
+    """A sets, B takes back, A sets again: the reviewer of each reads of the others."""
+    first = promoted(manager, TERMS)
+    second = promoted(manager)
+    assert review_of(manager, first).undoing == ()
+    assert review_of(manager, second).undoing[0].startswith(f"takes back what {first} set: ")
+    third = promoted(manager, TERMS, stream="person")
+    told = review_of(manager, third).undoing
+    assert [one.partition(":")[0] for one in told] == [
+        f"sets again what {first} set",
+        f"takes back what {second} set",
+    ]
 
 
 @pytest.mark.parametrize(
