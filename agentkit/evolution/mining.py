@@ -36,6 +36,7 @@ from agentkit.evolution.lifting import (
 )
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.patterns import CallOrder, Occurrence, Pattern, PatternSearch, support_of
+from agentkit.evolution.programs import mined_programs
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.trajectories import Trajectory, trajectories_of
 from agentkit.library.events import Author
@@ -401,12 +402,15 @@ async def submit_mined(
         Where each new proposal stands.
     """
     tools = {definition.name: definition for definition in manager.library.definitions}
-    found = mine(trajectories_of(episodes).trajectories, tools, rules)
+    seen = tuple(episodes)
+    found = mine(trajectories_of(seen).trajectories, tools, rules)
+    names = [one.name for one in found.composites]
+    programs = mined_programs(seen, tools, min_support=rules.min_support, taken=names)
     earlier = (record.candidate for record in manager.ledger.proposals.values())
     there = (*tools.values(), *(one for one in earlier if one is not None))
     known = {normal_form(program) for one in there if (program := program_of(one)) is not None}
     fresh = []
-    for one in found.composites:
+    for one in (*programs, *found.composites):
         form = normal_form(one.lifting.program)
         if form not in known:
             known.add(form)
