@@ -164,10 +164,16 @@ def _spaced(name: str) -> str:
     return re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", name)
 
 
-DOUBTS: frozenset[str] = frozenset({"other_tool", "secret_request"})
-"""Codes of checks that may be wrong about an honest text: a person is asked.
-
-A word was taken for the name of a tool, or a name of a parameter for that of a secret.
+DOUBTS: frozenset[str] = frozenset(
+    (
+        # a sentence was read, and held against the schema, which stays as it is whatever it says
+        *("value_contradicted", "presence_contradicted", "type_contradicted"),
+        "bounds_contradicted",
+        # a word was taken for the name of a tool, or a name of a parameter for that of a secret
+        *("other_tool", "secret_request"),
+    )
+)
+"""Codes of checks that judge wording, and may be wrong about an honest text: a person is asked.
 
 Any other code rejects. What is structural is a fact about the contract. Hidden and confusable
 characters, markup, encoded text, secrets, private data, addresses, lengths and copied text can

@@ -1,7 +1,7 @@
 """The checks: whether a change keeps the contract, and what it may bring beside words.
 
-Most compare the candidate with the base; none reads what sentences state, which is for whoever must
-agree. The tables at the end list all checks, in the order of the reasons.
+Most compare the candidate with the base; what sentences state is read in ``sentences``. The tables
+at the end list all checks, in the order of the reasons.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from agentkit.evolution.validation.report import (
     ValidationReport,
     failed,
 )
+from agentkit.evolution.validation.sentences import sentences_agree
 from agentkit.evolution.validation.texts import (
     is_too_deep,
     mapping,
@@ -292,6 +293,7 @@ STRUCTURAL_CHECKS: tuple[Check, ...] = (
 """Each compares the candidate with the base; none reads the words."""
 
 SEMANTIC_CHECKS: tuple[Check, ...] = (
+    sentences_agree,
     lexical.not_copied,
     examples_fit,
     discovered_names_harmless,

@@ -17,7 +17,7 @@ from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Description, Example, ToolDefinition
-from agentkit.tools.rules import CallBefore, Condition, Form, OneOf
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf
 from agentkit.tools.schema import copied
 
 
@@ -125,6 +125,15 @@ def test_taken_over_words_are_found(text, is_copied):
     """Eight words, twenty characters or an order number, whatever the case and punctuation."""
     change = rewrite("cars_search", {"rule": text}, sources=SAID)
     assert [found.code for found in not_copied(change)] == ["copied_text"] * is_copied
+
+
+def test_a_limit_in_words_alone_is_told_and_passes_with_its_rule():
+    """``at least 500`` contradicts the schema; with a ``Between`` rule calls are held to it."""
+    words = {"parameters.amount": "Amount of money, at least 500."}
+    assert codes_of(rewrite("loan_monthly_payment", words)) == ["bounds_contradicted"]
+    rule = Between(parameter="amount", minimum=500)
+    # the worked call asks for 12,000 and for 10,000, so that the rule holds for both
+    assert codes_of(rewrite("loan_monthly_payment", words, rules=(rule,))) == []
 
 
 def test_tooldna_case_studies_pass(library):
