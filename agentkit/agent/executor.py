@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrails
     from agentkit.tools.rules.records import EarlierCall
     from agentkit.tools.validation import ArgumentValidator
+    from agentkit.tracing.spans import GuardrailName
     from agentkit.tracing.tracing import Tracing
 
 
@@ -279,7 +280,7 @@ class Executor:
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if not isinstance(checked, Mapping):
-            return self._counted(call, tool, checked)
+            return self._stopped("validation", call, tool, checked)
         if self.guardrails is not None:
             return await self._guarded(self.guardrails, call, tool, checked)
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
@@ -295,7 +296,7 @@ class Executor:
             return self._failed(call, tool, kind="denied", rule=decision.reason, retryable=False)
         checked = arguments if call is seen else await self._checked(tool, call.arguments)
         if not isinstance(checked, Mapping):
-            return self._counted(call, tool, checked)
+            return self._stopped("validation", call, tool, checked)
         asks = isinstance(decision, agent_door.Ask)
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, asks=asks)
         if refusal is not None:
@@ -356,7 +357,16 @@ class Executor:
         broken = self.shared.contracts.before(
             tool.definition, arguments, self._history.known
         ) or self._without_calls_of_children(tool)
-        return None if broken is None else self._counted(call, tool, broken)
+        return None if broken is None else self._stopped("contract", call, tool, broken)
+
+    def _stopped(
+        self, check: GuardrailName, call: ToolCall, tool: Tool, broken: ToolFailure
+    ) -> ToolResult:
+        """The failed result of a call that a check stopped; one that passes leaves no span."""
+        if self.shared.tracing is not None:
+            with spans.guardrail_span(self.shared.tracing, check, tool.name) as span:
+                span.value = broken.kind
+        return self._counted(call, tool, broken)
 
     def _given_up(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
         """A failed result for a tool that failed too often in a row, or for the very same call."""
@@ -401,6 +411,15 @@ class Executor:
 
     async def _approval(self, call: ToolCall, tool: Tool) -> Approval | None:
         """What a person says about the call; None when nobody can be asked."""
+        tracing = self.shared.tracing
+        begun = tracing and spans.guardrail_span(tracing, "approval", tool.name)
+        with begun or NO_SPAN as span:
+            approval = await self._asked(call, tool)
+            allowed = approval is not None and approval.approved
+            span.value = "" if allowed else "deferred" if approval is None else "denied"
+        return approval
+
+    async def _asked(self, call: ToolCall, tool: Tool) -> Approval | None:
         if self.approve is None:
             return None
         try:
@@ -479,7 +498,9 @@ class Executor:
                 run_id=self.run.run_id,
             )
             return self._counted(call, tool, failure), is_transient(failure, error)
-        return (result if broken is None else self._counted(call, tool, broken)), False
+        if broken is None:
+            return result, False
+        return self._stopped("postcondition", call, tool, broken), False
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text, media = encode_shown(value)

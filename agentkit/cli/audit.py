@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -13,14 +13,21 @@ from typing import get_args
 import click
 from click.core import ParameterSource
 
-from agentkit.cli.options import FOLDER, FromZero, StoreUrl, command
+from agentkit.cli.options import FOLDER, Answers, FromZero, StoreUrl, command
 from agentkit.cli.output import Output, fold, listing, one_line, print_line, right, say
 from agentkit.cli.project import FILE, Project, current_project
-from agentkit.cli.stores import is_there, opened_to_read
+from agentkit.cli.stores import (
+    is_there,
+    manager_of,
+    opened_if_there,
+    opened_to_read,
+    tool_traffic,
+)
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import listed
 from agentkit.evaluation.results.texts import label_name, shown
+from agentkit.evolution.worth import Worth, worth_of
 from agentkit.library import Library, Store, chain
 from agentkit.library.chain import event_digests, key_texts, read_verifier
 from agentkit.library.changes import missing_tool
@@ -46,9 +53,12 @@ def log(
     expect: str | None = None,
     key_file: tuple[str, ...] = (),
     signed_from: int = 1,
+    answers: Answers,
     store_url: StoreUrl,
 ) -> Output:
     """List what happened to the library, oldest first; --json has all that each event says.
+
+    With --tool, a promotion tells what it is worth on later traffic.
 
     Each event holds the hash of the one before it, so --verify finds what was changed, dropped or
     moved since; the exit status is then 1. Keep what --head prints away from the store: only it can
@@ -79,6 +89,7 @@ def log(
             return _verify(store, events, key_file, signed_from, expect)
         if tool:
             events = _about(store, events, tool)
+        worths = _worths(store, answers, tool, events) if tool and not head else {}
     if head:
         end = ChainHead.of(events[-1] if events else None)
         record = {"sequence": end.sequence, "hash": end.hash}
@@ -88,7 +99,11 @@ def log(
     older = len(found) - len(kept)
     rest = f", {older:,} older (--limit 0 for all)" if older else ""
     return listing(
-        [{**event.to_json(), "hash": event.hash} for event in kept],
+        [
+            {**event.to_json(), "hash": event.hash}
+            | ({"worth": worth.to_json()} if (worth := worths.get(event.sequence)) else {})
+            for event in kept
+        ],
         [
             right("#"),
             "when (UTC)",
@@ -98,7 +113,7 @@ def log(
             fold("who"),
             fold("why"),
         ],
-        map(_row, kept),
+        [_row(event, worths.get(event.sequence)) for event in kept],
         note=f"{plural(len(kept), 'event')}{rest}",
     )
 
@@ -120,7 +135,24 @@ def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[
     return found
 
 
-def _row(event: LibraryEvent) -> tuple[object, ...]:
+def _worths(
+    store: Store, answers: str, tool: str, events: Sequence[LibraryEvent]
+) -> Mapping[int, Worth]:
+    """What promotions of a tool are worth on later traffic, by the numbers of their events."""
+    promotions = [one for one in events if one.kind == "active"]
+    if not promotions:
+        return {}
+    manager = manager_of(store)
+    with opened_if_there(answers) as evaluations:
+        traffic = tool_traffic(store, evaluations)(tool)
+    found = {
+        one.sequence: worth_of(one.proposal_id, manager.ledger, manager.revision, traffic)
+        for one in promotions
+    }
+    return {number: worth for number, worth in found.items() if worth is not None}
+
+
+def _row(event: LibraryEvent, worth: Worth | None) -> tuple[object, ...]:
     who = shown(event.author.name) or "nobody"
     return (
         event.sequence,
@@ -129,7 +161,7 @@ def _row(event: LibraryEvent) -> tuple[object, ...]:
         shown(event.tool_name),
         event.library_version if event.digest_after else "",
         who if event.author.kind == "person" else f"{who} ({shown(event.author.kind)})",
-        one_line(shown(event.reason, _LONGEST_REASON)),
+        one_line(shown(event.reason, _LONGEST_REASON)) + (f"; {worth}" if worth else ""),
     )
 
 

@@ -52,7 +52,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.exploration import explore
 from agentkit.evolution.incremental import EpisodePlace, RoundCursor, RoundEpisodes, read_round
 from agentkit.evolution.mining import MiningConfig
-from agentkit.evolution.proposal import Proposer
+from agentkit.evolution.proposal import SUBJECTS, Proposer, Subject
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.optimizer import load_gepa
@@ -101,6 +101,8 @@ class RoundOptions:
             composites. Without one, only the words of tools and verifiers are used.
         judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
             person.
+        subjects: Propose changes only of the definitions of tools, or only of instructions. Agents
+            keep instructions in the library when these have a name. [default: both]
         gepa: Also let GEPA search for better texts of the one --tool, in at most this many attempts
             at those of --tasks that do not decide. It reflects with --feedback-model, and needs the
             extra 'gepa'. 0 for none.
@@ -116,6 +118,7 @@ class RoundOptions:
     tasks: str = ""
     feedback_model: str | None = None
     judge: str = ""
+    subjects: tuple[Subject, ...] = ()
     gepa: FromZero = 0
     only: tuple[Step, ...] = ()
     answers: Answers
@@ -129,10 +132,10 @@ class RoundOptions:
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
         else:
-            model = resolve_model(self.feedback_model)
+            model, subjects = resolve_model(self.feedback_model), self.subjects or SUBJECTS
             is_held = model.name.startswith("local:")  # they do not keep to a form alone
             found += [
-                ("feedback", FeedbackStream(model, structured=is_held)),
+                ("feedback", FeedbackStream(model, subjects=subjects, structured=is_held)),
                 ("evolution", EvolutionStream(model, structured=is_held)),
                 ("composites", CompositeStream(model)),
             ]
@@ -142,8 +145,11 @@ class RoundOptions:
         return [proposer for step, proposer in found if self.does(step)]
 
     def does(self, step: str) -> bool:
-        """Whether a step is asked for."""
-        return not self.only or step in self.only or step == "gepa"
+        """Whether a step is asked for; only feedback and GEPA concern instructions."""
+        if step == "gepa":
+            return True
+        is_wanted = step == "feedback" or "tools" in (self.subjects or SUBJECTS)
+        return is_wanted and (not self.only or step in self.only)
 
 
 @command("evolve")
@@ -292,7 +298,8 @@ class _Round:
     def _key(self, benchmark: Benchmark | None) -> str:
         """What rounds of this kind learn from; those of another kind begin anew."""
         what = self.what
-        kind = (__version__, what.answers, what.own, sorted(what.only), what.feedback_model or "")
+        steps = (sorted(what.only), sorted(what.subjects))
+        kind = (__version__, what.answers, what.own, steps, what.feedback_model or "")
         return digest([*map(str, kind), *_ids(benchmark)])
 
     @property

@@ -117,15 +117,14 @@ def prices(
       agentkit models prices
       agentkit models prices my-model --prompt 0.5 --completion 1.5
     """
-    if prompt is not None or completion is not None:
+    if (prompt, completion, cached) != (None, None, None):
         if name is None or prompt is None or completion is None:
             raise UsageError("a price needs the model's NAME, --prompt and --completion")
         tell_price(name, Price(prompt=prompt, completion=completion, cached=cached))
     rows = [
         {"name": one, "prompt": price.prompt, "completion": price.completion}
         | {"cached": price.cached, "source": source}
-        for one, price, source in all_prices()
-        if name in (None, one)
+        for one, price, source in all_prices(*[name] if name else [])
     ]
     return listing(
         rows,

@@ -43,7 +43,7 @@ from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import JsonObject, ToolFailure
 from agentkit.models.base import SEARCH_TOOL
 from agentkit.retrieval.words import terms
-from agentkit.tools.canonical import canonical_json, is_json
+from agentkit.tools.canonical import is_json, same_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.patterns import invisible
@@ -554,7 +554,7 @@ def _evidence(episode: Episode, given: UserFeedback, said: str) -> Iterator[Evid
         return
     wanted, had = given.corrected_arguments or {}, call.arguments
     for name in dict.fromkeys((*wanted, *had)):
-        if name in wanted and name in had and _text(wanted[name]) == _text(had[name]):
+        if name in wanted and name in had and same_json(wanted[name], had[name]):
             continue
         yield replace(
             about,
@@ -568,7 +568,3 @@ def _evidence(episode: Episode, given: UserFeedback, said: str) -> Iterator[Evid
             expected=wanted.get(name),
             actual=had.get(name),
         )
-
-
-def _text(value: Any) -> bytes:
-    return canonical_json(value)

@@ -226,7 +226,7 @@ async def evolve(
     fresh = None if reading is None else reading.fresh
     learned = None
     if learning:  # first, so that proposals begin where it ends
-        learned = manager.learn(_with_begun(fresh, served), passed=_has_passed_by_verifier)
+        learned = manager.learn(served, passed=lambda one: _teaches(one, fresh))
     counted = profile
     if fresh is not None:
         counted = FailureProfile(half_life_days=None)
@@ -291,18 +291,6 @@ def _among(ids: frozenset[str] | None, episodes: Sequence[Episode]) -> Sequence[
     return episodes if ids is None else [one for one in episodes if one.episode_id in ids]
 
 
-def _with_begun(ids: frozenset[str] | None, episodes: Sequence[Episode]) -> Sequence[Episode]:
-    """The episodes of these ids, with those that they go on with; all where there are no ids."""
-    found = {one.episode_id: one for one in _among(ids, episodes)}
-    named = {one.episode_id: one for one in episodes} if ids is not None else {}
-    for one in tuple(found.values()):
-        begun: Episode | None = one
-        while begun is not None and begun.resumes and begun.resumes not in found:
-            if (begun := named.get(begun.resumes)) is not None:
-                found[begun.episode_id] = begun
-    return tuple(found.values())
-
-
 def _by_tool(
     ids: Mapping[str, Iterable[str]], episodes: Iterable[Episode]
 ) -> dict[str, tuple[Episode, ...]]:
@@ -317,8 +305,10 @@ def _diagnosed(episode: Episode, library: Library) -> Episode:
     return replace(episode, diagnosis=diagnose(episode, library, episode.verdict))
 
 
-def _has_passed_by_verifier(episode: Episode) -> bool:
-    return has_passed(episode) and not is_by_user(episode.verdict)
+def _teaches(episode: Episode, fresh: frozenset[str] | None) -> bool:
+    """Whether an episode is new, and a verifier passed it."""
+    is_new = fresh is None or episode.episode_id in fresh
+    return is_new and has_passed(episode) and not is_by_user(episode.verdict)
 
 
 def _unknown_tools(episodes: Iterable[Episode], library: Library) -> Iterator[PassedOver]:

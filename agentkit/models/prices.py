@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -112,11 +113,11 @@ def known_price(name: str) -> Price | None:
     return next((price for price, _ in _found(name)), None)
 
 
-def all_prices() -> Iterator[tuple[str, Price, str]]:
-    """Name, price and source of the models of our table, and of those the user set."""
-    for name in sorted({*_user_prices(), *_own()["models"]}):
-        price, source = next(_found(name))
-        yield name, price, source
+def all_prices(*names: str) -> Iterator[tuple[str, Price, str]]:
+    """Name, price and source of these models; without names of our table's and the user's."""
+    for name in names or sorted({*_user_prices(), *_own()["models"]}):
+        for price, source in islice(_found(name), 1):
+            yield name, price, source
 
 
 def _found(name: str) -> Iterator[tuple[Price, str]]:
@@ -129,21 +130,16 @@ def _found(name: str) -> Iterator[tuple[Price, str]]:
                 yield Price(prompt=prompt, completion=completion, cached=cached), source
 
 
-def tell_price(name: str, price: Price) -> Path:
-    """Remember the price of a model on this machine; gives the file that has it."""
-    path = _user_prices_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
+def tell_price(name: str, price: Price) -> None:
+    """Remember the price of a model on this machine."""
     record = {**_user_prices(), name: (price.prompt, price.completion, price.cached)}
+    path = cache_directory() / "prices.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    return path
-
-
-def _user_prices_path() -> Path:
-    return cache_directory() / "prices.json"
 
 
 def _user_prices() -> Mapping[str, Any]:
-    path = _user_prices_path()
+    path = cache_directory() / "prices.json"
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     except ValueError as error:

@@ -1,7 +1,7 @@
 """``POST /v1/responses``: the same agent in the dialect of OpenAI's Responses API.
 
 A request is translated into a chat completion request, so that both are held to the same rules; an
-answer is written as items: a message, and calls that are left to the client.
+answer is written as items: messages, calls that are left to the client, and in streams reasoning.
 """
 
 from __future__ import annotations
@@ -164,33 +164,27 @@ class ResponseWriter:
     asked: Asked
     created: int = field(default_factory=lambda: int(time.time()))
     _number: int = 2  # after the two events of the opening
-    _pieces: list[str] = field(default_factory=list)
+    _items: list[dict[str, Any]] = field(default_factory=list)
+    _pieces: list[str] = field(default_factory=list)  # of the last item, while it is open
 
     def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
         """The answer as one JSON object."""
-        items = [self._message(text)] if text or not calls else []
-        return json.dumps(self._ended(result, [*items, *map(self._call, calls)])).encode()
+        self._items += [self._item("message", text)] if text or not calls else []
+        self._items += map(self._call, calls)
+        return json.dumps(self._ended(result)).encode()
 
     def opening(self) -> bytes:
         """The first events of a stream; asked for when there is something to say already."""
-        response = {"response": self._response("in_progress", [])}
+        response = {"response": {**self._response("in_progress"), "output": []}}
         return _event("response.created", 0, response) + _event("response.in_progress", 1, response)
 
     def piece(self, text: str) -> bytes:
         """Events with text."""
-        begun = b""
-        if not self._pieces:
-            item = self._message("") | {"status": "in_progress"}
-            part, added = item["content"][0], {"output_index": 0, "item": {**item, "content": []}}
-            begun = self._event("response.output_item.added", added)
-            begun += self._event("response.content_part.added", {**self._place, "part": part})
-        self._pieces.append(text)
-        delta = {**self._place, "delta": text, "logprobs": []}
-        return begun + self._event("response.output_text.delta", delta)
+        return self._said("message", text)
 
     def thought(self, text: str) -> bytes:
-        """Nothing: reasoning is no part of the answer."""
-        return b""
+        """Events with reasoning."""
+        return self._said("reasoning", text)
 
     def progress(self, tool: str, text: str) -> bytes:
         """An event of our own that says how far a tool is."""
@@ -198,17 +192,10 @@ class ResponseWriter:
 
     def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
         """The last events of a stream."""
-        events, items = [], self._said()
-        for item in items:
-            part = item["content"][0]
-            text = {**self._place, "text": part["text"], "logprobs": []}
-            events.append(self._event("response.output_text.done", text))
-            events.append(self._event("response.content_part.done", {**self._place, "part": part}))
-            done = {"output_index": 0, "item": item}
-            events.append(self._event("response.output_item.done", done))
+        events = [self._close()]
         for call in map(self._call, calls):
-            place = {"output_index": len(items)}
-            items.append(call)
+            place = {"output_index": len(self._items)}
+            self._items.append(call)
             empty = {**call, "arguments": "", "status": "in_progress"}
             events.append(self._event("response.output_item.added", {**place, "item": empty}))
             arguments = {"item_id": call["id"], **place}
@@ -217,32 +204,69 @@ class ResponseWriter:
             events.append(self._event("response.function_call_arguments.delta", delta))
             events.append(self._event("response.function_call_arguments.done", whole))
             events.append(self._event("response.output_item.done", {**place, "item": call}))
-        ended = self._ended(result, items)
+        ended = self._ended(result)
         events.append(self._event(f"response.{ended['status']}", {"response": ended}))
         return b"".join(events)
 
     def failing(self, error: RequestError) -> bytes:
         """The last event of a stream that broke."""
-        failed = self._response("failed", self._said())
+        if self._pieces:
+            self._items[-1]["content"][0]["text"] = "".join(self._pieces)
+        failed = self._response("failed")
         failed["error"] = {"code": error.code, "message": error.message}
         return self._event("response.failed", {"response": failed})
 
-    def _said(self) -> list[dict[str, Any]]:
-        """The message that was streamed, if there was one."""
-        return [self._message("".join(self._pieces))] if self._pieces else []
+    def _said(self, kind: str, text: str) -> bytes:
+        """Events with text of the open item, or of a new one where that is of another kind."""
+        begun = b""
+        if not self._pieces or self._items[-1]["type"] != kind:
+            begun, item = self._close(), self._item(kind, "")
+            self._items.append(item)
+            place, part = self._place, item["content"][0]
+            shown = {**item, "status": "in_progress", "content": []}
+            added = {"output_index": place["output_index"], "item": shown}
+            begun += self._event("response.output_item.added", added)
+            begun += self._event("response.content_part.added", {**place, "part": part})
+        self._pieces.append(text)
+        return begun + self._text("delta", {"delta": text})
+
+    def _close(self) -> bytes:
+        """The last events of the item that is open."""
+        if not self._pieces:
+            return b""
+        item, place = self._items[-1], self._place
+        part = item["content"][0]
+        part["text"], self._pieces = "".join(self._pieces), []
+        done = {"output_index": place["output_index"], "item": item}
+        return (
+            self._text("done", {"text": part["text"]})
+            + self._event("response.content_part.done", {**place, "part": part})
+            + self._event("response.output_item.done", done)
+        )
+
+    def _text(self, stage: str, fields: Mapping[str, str]) -> bytes:
+        """An event with text of the last item."""
+        kind = self._items[-1]["content"][0]["type"]
+        further: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
+        return self._event(f"response.{kind}.{stage}", {**self._place, **fields, **further})
 
     @property
     def _place(self) -> dict[str, Any]:
-        return {"item_id": f"msg_{self.episode_id}", "output_index": 0, "content_index": 0}
+        """Where the text of the last item belongs."""
+        at = len(self._items) - 1
+        return {"item_id": self._items[at]["id"], "output_index": at, "content_index": 0}
 
     def _event(self, kind: str, fields: Mapping[str, Any]) -> bytes:
         self._number += 1
         return _event(kind, self._number - 1, fields)
 
-    def _message(self, text: str) -> dict[str, Any]:
+    def _item(self, kind: str, text: str) -> dict[str, Any]:
+        name = f"{'msg' if kind == 'message' else 'rs'}_{self.episode_id}_{len(self._items)}"
+        item = {"id": name, "type": kind, "status": "completed"}
+        if kind == "reasoning":
+            return {**item, "summary": [], "content": [{"type": "reasoning_text", "text": text}]}
         part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-        message = {"id": f"msg_{self.episode_id}", "type": "message", "role": "assistant"}
-        return {**message, "status": "completed", "content": [part]}
+        return {**item, "role": "assistant", "content": [part]}
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         return {
@@ -254,15 +278,15 @@ class ResponseWriter:
             "status": "completed",
         }
 
-    def _ended(self, result: RunResult, items: list[dict[str, Any]]) -> dict[str, Any]:
+    def _ended(self, result: RunResult) -> dict[str, Any]:
         why = _INCOMPLETE.get(finish_reason(result))
-        ended = self._response("incomplete" if why else "completed", items)
+        ended = self._response("incomplete" if why else "completed")
         ended["incomplete_details"] = {"reason": why} if why else None
         ended["usage"] = _usage(result.usage)
         ended["agentkit"] = extension(result, self.asked.not_honoured)
         return ended
 
-    def _response(self, status: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    def _response(self, status: str) -> dict[str, Any]:
         follows = self.asked.follows
         labels = {
             name.removeprefix("client."): text
@@ -275,7 +299,7 @@ class ResponseWriter:
             "created_at": self.created,
             "status": status,
             "model": self.model,
-            "output": items,
+            "output": [*self._items],
             "error": None,
             "incomplete_details": None,
             "instructions": None,

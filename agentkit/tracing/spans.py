@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from agentkit.diagnosis.labels import label_of_failure
 from agentkit.episodes import Episode
@@ -24,6 +24,7 @@ from agentkit.tracing import content
 from agentkit.tracing.tracing import Fact, Span, Tracing, error_type
 
 Facts: TypeAlias = "dict[str, Fact]"
+GuardrailName = Literal["validation", "contract", "postcondition", "approval"]
 
 UNKNOWN_TOOL = "unknown_tool"
 """The name of every tool that is not in the library."""
@@ -123,6 +124,19 @@ def retrieval_span(tracing: Tracing, query: str, library: Library) -> Span:
         {"agentkit.library.version": library.version, "agentkit.library.size": len(library)},
         outcome=lambda value: _of_retrieval(value) if isinstance(value, Retrieval) else {},
         content=partial(content.of_retrieval, query),
+    )
+
+
+def guardrail_span(tracing: Tracing, name: GuardrailName, tool: str) -> Span:
+    """One check of a call; it is given why the call may not go on, empty where it may."""
+    return tracing.span(
+        "run_guardrail",
+        name,
+        {"agentkit.guardrail.name": name, "gen_ai.tool.name": tool},
+        outcome=lambda cause: {
+            "agentkit.guardrail.allowed": not cause,
+            **({"agentkit.guardrail.cause": str(cause)} if cause else {}),
+        },
     )
 
 

@@ -97,6 +97,37 @@ def test_a_person_takes_a_proposal_through(invoke, as_json, proposal_id, store_u
     store.close()
 
 
+def refusals(store, version, wrong, right):
+    """Conversations with one library version; the tool refused the first of them."""
+    for at in range(wrong + right):
+        call = ToolCall(call_id="1", name="loan_offer", arguments={"periods": 24})
+        failure = ToolFailure(kind="retry_requested", rule="no such term", path="periods")
+        result = ToolResult(call_id="1", name="loan_offer", status="ok", value=1)
+        if at < wrong:
+            result = replace(result, status="failed", value=None, failure=failure)
+        turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+        name = f"{version}-{at}"
+        store.append(Episode(episode_id=name, request="", turns=(turn,), library_version=version))
+
+
+def test_a_promotion_tells_what_it_is_worth(invoke, as_json, proposal_id, store_url):
+    """On its page and in the log of its tool, once there is traffic with it; nothing before."""
+    invoke("review", "approve", proposal_id, "--reason", "as in the contract")
+    with closing(open_store(store_url)) as store:
+        refusals(store, 1, 8, 2)
+        assert as_json("review", "show", proposal_id)["worth"] is None
+        refusals(store, 2, 1, 9)
+    worth = as_json("review", "show", proposal_id)["worth"]
+    assert (worth["control_wrong"], worth["later_wrong"], worth["against"]) == (8, 1, "before")
+    page = invoke("review", "show", proposal_id).stdout
+    assert "Worth on later traffic" in page
+    assert "not a comparison" in " ".join(page.split())
+    (event,) = [one for one in as_json("log", "--tool", "loan_offer") if one["kind"] == "active"]
+    assert event["worth"] == worth
+    assert "points gained" in " ".join(invoke("log", "--tool", "loan_offer").stdout.split())
+    assert not any("worth" in one for one in as_json("log"))
+
+
 def test_the_page_for_people(invoke, proposal_id, store_url):
     """What models see, why, the failing conversation with its wrong argument, and what is next."""
     store = open_store(store_url)

@@ -332,6 +332,14 @@ def test_tools_that_the_library_does_not_know(invoke, tmp_path):
 
 
 @pytest.mark.usefixtures("failed")
+def test_a_round_keeps_to_tools_or_to_instructions(as_json):
+    """Both are looked at unless one is named; failures of tools teach nothing of instructions."""
+    only = as_json("evolve", "--subjects", "instructions")
+    assert (only["proposals"], only["looked_at"]["episodes"]) == ([], 3)
+    assert len(as_json("evolve", "--subjects", "tools")["proposals"]) == 1
+
+
+@pytest.mark.usefixtures("failed")
 def test_a_round_reads_what_is_new_since_the_last_one(invoke, as_json):
     """``--full`` reads everything, and changes nothing."""
     first = as_json("evolve")

@@ -507,3 +507,17 @@ def test_weights_are_installed_and_listed(play, as_json, tmp_path, plug_in):
         ("models", 0, "tiny 2 MIT ", "Small."),
     )
     assert as_json("models")[0]["path"] == path
+
+
+def test_prices_are_shown_and_kept(play, as_json, monkeypatch):
+    """Ours have a date, yours go before them, and half a price is refused."""
+    monkeypatch.setattr("agentkit.models.prices._of_litellm", dict)
+    play(
+        ("models prices", 0, "gpt-4o-mini 0.15 0.6 0.075 20"),
+        ("models prices mine --prompt 0.5", 2, "a price needs the model's NAME"),
+        ("models prices --cached 0.5", 2, "a price needs the model's NAME"),
+        ("models prices mine --prompt 0.5 --completion 1.5", 0, "mine 0.5 1.5", "yours"),
+    )
+    mine = {"name": "mine", "prompt": 0.5, "completion": 1.5, "cached": None, "source": "yours"}
+    assert as_json("models", "prices", "mine") == [mine]
+    assert mine in as_json("models", "prices")

@@ -181,6 +181,13 @@ def test_a_condition_is_read_when_it_is_composed(condition: str, code: str | Non
     assert code is None or found[0][0] == code
 
 
+def test_a_worked_call_fits_the_declared_result() -> None:
+    """An example whose result is of another type is a problem of the text."""
+    text = "def f(a: float) -> float:\n    return add(a, 1)\n"
+    example = "@composite(examples=[{'arguments': {'a': 1}, 'result': 'two'}])\n"
+    assert problems_of(example + text) == [("example", 2, 1)]
+
+
 BODY = "    return add(a, 1)\n"
 HOSTILE = {
     "a chain of types": f"def f(a: {'int|' * 1500}int):\n{BODY}",

@@ -106,6 +106,36 @@ def test_the_older_form_is_read(tools: Mapping[str, Tool]) -> None:
     assert repr(program) == repr(parse(f"{text} return y, -{10**400}", tools).program)
 
 
+def test_each_node_of_the_older_form_is_read() -> None:
+    """Statements and expressions keep their parts in their places."""
+    x, one = {"kind": "Name", "name": "x"}, {"kind": "Constant", "value": 1}
+    cut = {"kind": "Slice", "value": x, "start": one, "stop": None, "step": one}
+    chosen = {"kind": "Conditional", "test": x, "then": one, "otherwise": cut}
+    many = {"kind": "Builtin", "function": "max", "arguments": [x, chosen], "keywords": []}
+    found = {"kind": "Method", "receiver": x, "method": "count", "arguments": [one]}
+    sides = {
+        "kind": "Binary",
+        "operator": "-",
+        "left": found,
+        "right": {**cut, "kind": "Index", "index": one},
+    }
+    body = [
+        {"kind": "Update", "target": "x", "operator": "+", "value": many},
+        {"kind": "For", "targets": ["i", "j"], "source": x, "body": [{"kind": "Break"}]},
+        {"kind": "If", "test": x, "then": [{"kind": "Return", "value": sides}], "otherwise": []},
+        {"kind": "Return", "value": {"kind": "ListLiteral", "items": [x, one]}},
+    ]
+    text = """def composite(x):
+    x += max(x, 1 if x else x[1::1])
+    for i, j in x:
+        break
+    if x:
+        return x.count(1) - x[1]
+    return [x, 1]
+"""
+    assert program_from_json(record_of(*body)).text == text
+
+
 @pytest.mark.parametrize(
     "record",
     [

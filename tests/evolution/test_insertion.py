@@ -636,3 +636,11 @@ def twice(x: float) -> float:
     (pin,) = [pin for pin in held["twice"].definition.signature.children if pin.name == "plus_2"]
     assert pin.digest == outcome.definition.digest
     assert manager.library["twice"](x=2) == held["twice"](x=2) == 12
+
+
+async def test_insert_waits_where_an_event_loop_runs(manager):
+    """The async form does the same; the sync form says so instead of blocking the loop."""
+    with pytest.raises(UsageError, match="insert_async"):
+        manager.insert(ORDER_TOTAL)
+    outcome = await manager.insert_async(ORDER_TOTAL)
+    assert outcome.outcome == "added"

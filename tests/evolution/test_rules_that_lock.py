@@ -24,12 +24,13 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.streams import FeedbackStream
 from agentkit.evolution.review import review_of
 from agentkit.evolution.round import evolve
-from agentkit.evolution.validation import ProposedChange, validate
+from agentkit.evolution.validation import ProposedChange, ValidationPolicy, validate
 from agentkit.library.events import Author
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import ChildReference, Effects
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
+from agentkit.tools.rules.checking import demanded
 
 ADA = Author(kind="person", name="Ada")
 MODEL = Author(kind="model", name="critic", prompt_hash="0" * 64)
@@ -348,3 +349,24 @@ def test_the_proposal_waits_and_the_review_says_why(waiting, capsys):
     assert page.to_json()["demands"] == list(page.demands)
     print_review(page)
     assert f"What it demands\n  {page.demands[0]}" in capsys.readouterr().out
+
+
+def test_a_tool_that_nobody_knows_counts_as_the_worst():
+    """Without a library every demanded tool may do everything."""
+    assert ValidationPolicy().needs_for(with_demand(SEARCH, "send_email")) == BOTH
+    assert demanded(with_demand(SEARCH, "gone"), {}) == {"gone": None}
+
+
+async def test_a_round_takes_in_what_brings_more_than_was_taken_back(after_rollback):
+    """A rule that is new beside the old one makes a proposal, which a person must agree to."""
+
+    class More:
+        name = "feedback:more"
+
+        async def propose(self, observations):
+            more = (TERMS, Between(parameter="euro", minimum=0))
+            return [suggested(LOAN, *more, author=MODEL, stream="feedback")]
+
+    outcome = await evolve(after_rollback, [More()], episodes=[])
+    assert [one.record.awaits[-1] for one in outcome.considered] == ["person"]
+    assert outcome.passed_over == ()

@@ -183,6 +183,7 @@ def test_prices_that_were_told_go_first(tmp_path, monkeypatch):
     told = {name: (price.prompt, source) for name, price, source in prices.all_prices()}
     assert told["gpt-4o"] == (7, "yours")
     assert told["gpt-4o-mini"][1].startswith("20")
+    assert [row[2] for row in prices.all_prices("new-model")] == ["litellm"]
     prices._of_litellm.cache_clear()
     prices._litellm_rows.cache_clear()
 

@@ -229,11 +229,11 @@ async def test_other_scripts_are_searched(define, names_for, text, query):
 
 
 async def test_a_long_query_is_searched_by_its_rarest_words(define):
-    """A hundred thousand characters of common words do not hide the one that tells."""
-    tools = [define(f"get_{n}", "Get the data of the city.") for n in range(50)]
+    """More common words than are looked up do not hide the one that tells."""
+    common = " ".join(f"{first}{second}x" for first in "bcdfghjklmn" for second in "aeiouy")
+    tools = [define(f"get_{n}", common) for n in range(50)]
     library = Library([*tools, define("tides", "Tides at a coast.")])
-    padding = " ".join(f"get data city filler{n}" for n in range(4_000))
-    found = await CascadeRetriever().retrieve(f"{padding} tides", library)
+    found = await CascadeRetriever().retrieve(f"{common} tides", library)
     assert found.hits[0].definition.name == "tides"
 
 

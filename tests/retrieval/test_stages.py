@@ -96,6 +96,7 @@ def test_best_drops_the_unranked(catalogue):
     assert len(candidates.best()) == 2
     assert ranked(candidates.best(1)) == ["search"]
     assert ranked(candidates.best(1).add({"get_time": 5.0, "add": 5.0})) == ["search"]
+    assert len(candidates.best(1).only(candidates.where(lambda _: True).mask)) == 1
 
 
 async def test_an_async_function_is_a_stage(catalogue):

@@ -44,7 +44,7 @@ async def test_an_answer_comes_whole(client, make_app, served, store, keys):
 
 
 async def test_a_stream_has_the_items_of_the_whole_answer(client, make_app, served):
-    """Text comes as deltas, without the model's reasoning; the last event holds it as an item."""
+    """Reasoning and text come as deltas; the last event holds both as items."""
     with ProviderServer([Reply(reasoning="Three eights.", text="24 it is")]) as provider:
         model = OpenAICompatibleModel("m", base_url=provider.base_url)
         with served(make_app(model)) as url:
@@ -56,10 +56,34 @@ async def test_a_stream_has_the_items_of_the_whole_answer(client, make_app, serv
     assert kinds[:2] == ["response.created", "response.in_progress"]
     assert kinds[-1] == "response.completed"
     assert [event.sequence_number for event in events] == list(range(len(events)))
+    thought = [e.delta for e in events if e.type == "response.reasoning_text.delta"]
     said = [e.delta for e in events if e.type == "response.output_text.delta"]
+    assert "".join(thought) == final.output[0].content[0].text == "Three eights."
     assert "".join(said) == final.output_text == "24 it is"
-    assert [item.type for item in final.output] == ["message"]
+    assert [item.type for item in final.output] == ["reasoning", "message"]
     assert all(item.status == "completed" for item in final.output)
+
+
+async def test_each_turn_has_its_own_reasoning(client, make_app, served):
+    """Items stand in the order in which the model thought and spoke, around a call between them."""
+    call = ToolCall(call_id="1", name="add", arguments={"a": 1, "b": 2})
+    replies = [
+        Reply(reasoning="I add.", text="One moment.", tool_calls=(call,)),
+        Reply(reasoning="Three.", text="It is 3."),
+    ]
+    with ProviderServer(replies) as provider:
+        model = OpenAICompatibleModel("m", base_url=provider.base_url)
+        with served(make_app(model)) as url:
+            sdk = client(url)
+            async with sdk, sdk.responses.stream(model="agent", input="1 + 2?") as stream:
+                events = [event async for event in stream]
+                final = await stream.get_final_response()
+    assert [item.type for item in final.output] == ["reasoning", "message"] * 2
+    assert [item.content[0].text.strip() for item in final.output] == [
+        *("I add.", "One moment.", "Three.", "It is 3.")
+    ]
+    deltas = [(e.output_index, e.item_id) for e in events if e.type.endswith("_text.delta")]
+    assert list(dict.fromkeys(deltas)) == [(n, one.id) for n, one in enumerate(final.output)]
 
 
 async def test_a_conversation_goes_on_by_the_last_id(client, make_app, served, store, keys):

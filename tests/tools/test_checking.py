@@ -561,6 +561,12 @@ def test_long_messages_are_counted() -> None:
         tracemalloc.stop()
 
 
+def test_parts_that_are_compared_are_counted() -> None:
+    """Holding a long list against each of many members costs as many steps as both have parts."""
+    with pytest.raises(UncheckableError, match="too expensive"):
+        schema_errors([0] * 50_000, {"enum": [[1]] * 20})
+
+
 def test_schemas_of_schemas_are_bounded() -> None:
     """Whether data are a schema at all is found out within the bound too."""
     assert schema_fault({"items": {}}) == ""

@@ -85,6 +85,13 @@ def test_digest_is_stable_over_versions() -> None:
         b'{"parameters":{"properties":{"x":{"type":"number"}},"type":"object"}}}'
     )
     assert definition.digest == hashlib.sha256(canonical).hexdigest()
+    bare = ToolDefinition(name="f", signature=Signature(parameters={}))
+    assert bare.to_json() == {
+        "format": 1,
+        "name": "f",
+        "signature": {"parameters": {}},
+        "origin": {"kind": "function"},
+    }
 
 
 @pytest.mark.parametrize(
@@ -322,6 +329,7 @@ def test_python_dialect() -> None:
         ),
         ({"items": [{"type": "int"}]}, {"prefixItems": [{"type": "integer"}]}),
         ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ({"enum": ["a"], "nullable": True}, {"enum": ["a", None]}),
         (
             {"$ref": "#/$defs/A", "nullable": True},
             {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]},

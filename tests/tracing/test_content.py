@@ -17,7 +17,7 @@ from support.model_server import FaultyServer
 from support.server_steps import ErrorStatus, Reply
 
 from agentkit import Agent, tool
-from agentkit.agent import ToolPolicy
+from agentkit.agent import Approval, ToolPolicy
 from agentkit.errors import ModelConnectionError, ModelRetry, ModelStatusError, RunError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse
@@ -269,6 +269,31 @@ def test_a_failed_call_has_kind_error_and_label(telemetry, asked, kind, error, l
     assert span.attributes.get("agentkit.failure.label") == label
 
 
+def test_a_check_that_stops_a_call_has_a_span(telemetry) -> None:
+    """Arguments that break the schema are stopped by a guardrail below the call."""
+    run(telemetry, failing_call("divide", a="x", b=1))
+    assert telemetry.tree()[2:4] == ["  execute_tool divide", "    run_guardrail validation"]
+    assert dict(telemetry.named("run_guardrail validation").attributes) == {
+        "gen_ai.operation.name": "run_guardrail",
+        "gen_ai.tool.name": "divide",
+        "agentkit.guardrail.name": "validation",
+        "agentkit.guardrail.allowed": False,
+        "agentkit.guardrail.cause": "invalid_arguments",
+    }
+
+
+@pytest.mark.parametrize(
+    ("decision", "cause"), [(True, None), (Approval(approved=False, reason="not today"), "denied")]
+)
+def test_every_question_to_a_person_has_a_span(telemetry, decision, cause) -> None:
+    """Approval takes as long as the person does; the reason is content."""
+    run(telemetry, failing_call("delete", name="x"), approve=lambda *_: decision)
+    about = telemetry.named("run_guardrail approval").attributes
+    assert about["agentkit.guardrail.allowed"] is (cause is None)
+    assert about.get("agentkit.guardrail.cause") == cause
+    assert "not today" not in telemetry.everything()
+
+
 def test_a_deferred_call_is_no_error(telemetry) -> None:
     """It waits; the run that resumes it names the one that waited, and has ids of its own."""
     agent = Agent(
@@ -287,6 +312,7 @@ def test_a_deferred_call_is_no_error(telemetry) -> None:
     assert telemetry.tree() == [
         "invoke_agent agent",
         "  execute_tool delete",
+        "    run_guardrail approval",
         "  chat scripted",
     ]
     about = telemetry.named("invoke_agent agent").attributes

@@ -169,16 +169,14 @@ class ValidationReport:
 _LONGEST_EXCERPT = 120
 
 
-def shown(text: str, start: int = 0, end: int | None = None) -> str:
-    """A part of a text that can be shown to a person: short, and with nothing hidden in it.
+def shown(text: str) -> str:
+    """A text that can be shown to a person: short, and with nothing hidden in it.
 
     Example:
-        >>> shown("pay" + chr(0x202E) + "ments", 0, 5)
+        >>> shown("pay" + chr(0x202E) + "m")
         'pay<U+202E>m'
     """
-    part = text[start : len(text) if end is None else end]
-    if len(part) > _LONGEST_EXCERPT:
-        part = part[: _LONGEST_EXCERPT - 3] + "..."
+    part = text if len(text) <= _LONGEST_EXCERPT else f"{text[: _LONGEST_EXCERPT - 3]}..."
     part = written_out(part, "<U+{:04X}>".format)
     return part.replace("\n", "<U+000A>").replace("\t", "<U+0009>")
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.episodes import Episode, Verdict
+from agentkit.errors import UsageError
 from agentkit.evolution.compare import canary_scores, shadow_pairs, shadow_selections
 from agentkit.evolution.gate_statistics import DECAY, gamma, log_e_path, log_money_path
 from agentkit.evolution.gates import (
@@ -338,3 +339,19 @@ def test_all_levels_together_are_the_alpha_that_is_tolerated():
     low, high = ((some + more) ** (1 - DECAY) * integral for more in (1, 0))
     assert head + low <= 1
     assert head + high == pytest.approx(1, abs=1e-4)
+
+
+def test_verdicts_say_which_selections_can_be_lost():
+    """A wrong episode has nothing to lose; a run found right may choose as it likes."""
+    episodes = [*shadow(1, False, True), *shadow(2, True, True), *shadow(3, True, False)]
+    found = shadow_selections(episodes, "p1")
+    assert [(one.task, one.accepted) for one in found] == [("e2", True), ("e3", False)]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
+def test_a_score_that_is_no_number_is_refused(bad):
+    """The error names the task or session, and what to do."""
+    with pytest.raises(UsageError, match="task 't-bad' scored"):
+        PairedScore(task="t-bad", control=bad, candidate=1)
+    with pytest.raises(UsageError, match="session 's-bad' scored"):
+        ArmScore(session="s-bad", arm="control", score=bad)

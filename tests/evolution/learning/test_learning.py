@@ -269,3 +269,10 @@ def test_arguments_and_results_that_speak_to_models_are_left_out(learner, episod
     (example,) = report.added["weather"]
     assert not example.is_whole
     assert suspicious_part([example.arguments, example.result, example.query]) is None
+
+
+@pytest.mark.parametrize("name", ["password", "api_key", "accessToken", "Authorization"])
+def test_fields_that_say_so(name):
+    """A field that is called like a secret is one, unless it is empty."""
+    assert private_part({"login": {name: "x"}}) == "a field that holds a secret"
+    assert private_part({"login": {name: ""}}) is None

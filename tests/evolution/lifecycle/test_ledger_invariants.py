@@ -520,3 +520,12 @@ def test_a_persons_replacement_supersedes(manager, store, propose, ada):
     person.edit(lambda _held: LibraryChange(proposal_id="2", upserts=(other,)))
     assert person.ledger.proposals[record.proposal_id].state == "superseded"
     assert store.events()[-1].author == ada
+
+
+def test_a_pinned_tool_that_is_gone_stays_gone(manager):
+    """A pin gives a tool earlier words, and brings no tool back."""
+    manager.pin(1, "neg")
+    gone = LibraryChange(proposal_id="gone", removals=("neg",))
+    manager.edit(lambda _library: gone)
+    assert "neg" not in manager.served
+    assert "add" in manager.served

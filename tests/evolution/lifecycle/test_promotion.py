@@ -1,6 +1,7 @@
 """The life of a proposal: who says yes and no, what brings it on, and what ends it."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ from agentkit.evolution.gates import GateReport
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of
 from agentkit.evolution.validation import validate
+from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
@@ -460,3 +462,26 @@ def test_what_hides_steals_or_commands_is_rejected(make_manager, propose, ada, s
     assert record.state == "rejected"
     with pytest.raises(UsageError, match="decided already"):
         manager.approve(record.proposal_id, person=ada)
+
+
+class Judge:
+    """Says no."""
+
+    async def __call__(self, change):
+        return Judgement(agrees=False, reason="because", author=JUDGE)
+
+
+def test_a_judge_that_says_no_rejects(waiting_approvals):
+    """A judge's no ends the proposal, with the judge's words."""
+    manager, proposal = waiting_approvals(change_judge=Judge())
+    record = manager.submit(proposal)
+    assert (record.state, record.last_word) == ("rejected", "because")
+    assert [event.author for event in record.events if event.kind == "judged"] == [JUDGE]
+
+
+def test_where_numbers_alone_decide_a_doubt_rejects(make_manager, propose):
+    """Nobody is there to be asked."""
+    policy = ValidationPolicy(model_texts=())
+    manager = make_manager(validate=partial(validate, policy=policy))
+    record = manager.submit(propose(manager, summary=NAMED))
+    assert (record.state, [check.code for check in record.failed]) == ("rejected", ["other_tool"])

@@ -232,3 +232,30 @@ def test_a_decline_after_long_help_is_found(manager):
     [found] = removals(manager, [*traffic(1, 40, 60), *good, *bad])
     assert found.author == Author(kind="program", name="worth")
     assert found.candidate == LOAN
+
+
+def test_what_lost_half_of_its_gain_still_helps(manager):
+    """A decline alone is no reason: without the change it would be worse."""
+    lived = [*traffic(1, 40, 60), *traffic(2, 0, 200), *traffic(2, 40, 160, start=200)]
+    promoted(manager, TERMS)
+    assert removals(manager, lived) == []
+
+
+def test_only_new_failures_are_a_reason_to_look(manager):
+    """A round that brings no new wrong call reads no traffic; the next one reads all of it."""
+    promoted(manager, TERMS)
+    lived = (*traffic(1, 30, 70), *traffic(2, 90, 10))
+    asked = []
+
+    def all_of_it(tool):
+        asked.append(tool)
+        return lived
+
+    def found(seen, fresh):
+        told = Observations(library=manager.library, episodes=seen, fresh=frozenset(fresh))
+        return asyncio.run(WorthProposer(manager, traffic=all_of_it).propose(told))
+
+    assert found(lived, [lived[-1].episode_id]) == []
+    assert asked == []
+    assert len(found(lived[150:], [lived[150].episode_id])) == 1
+    assert asked == ["loan"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -377,6 +378,8 @@ def test_a_value_held_by_an_earlier_result_is_a_flow():
     assert flow.trajectories[0].steps[1].sources["hotel"] == Flow(step=0, path=("hotels", 0, "id"))
     [(route, support)] = flow.routes.items()
     assert (route.producer, support) == ("search", 2)
+    elsewhere = [booking(at, argument={"hotel": f"X-{at}00", "nights": 1}) for at in (3, 4, 5)]
+    assert not find_flows([booking(1), booking(2), *elsewhere]).routes  # in two of five cases
 
 
 @pytest.mark.parametrize("request_text", ["Book H-100 and h-200 in Oslo", "H-100, H-200"])
@@ -481,3 +484,32 @@ async def test_calls_of_programs_are_mined_like_any_others():
     assert [child.name for child in record.candidate.signature.children] == ["find", "describe"]
     assert record.tool_name not in manager.library
     assert await submit_mined(manager, store.select(), MiningConfig()) == ()
+
+
+@settings(max_examples=60)
+@given(corpora(), st.randoms(use_true_random=False))
+def test_the_order_of_episodes_does_not_matter(corpus, chance: random.Random):
+    """The same episodes in another order give the same composites, byte for byte."""
+    shuffled = list(corpus)
+    chance.shuffle(shuffled)
+    first, second = mine(corpus, TOOLS, RULES), mine(shuffled, TOOLS, RULES)
+    assert [one.definition.digest for one in first.composites] == [
+        one.definition.digest for one in second.composites
+    ]
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("output", "answered"),
+    [
+        ("The code is ID-1.", {1}),
+        ({"codes": ["id-0", "id-1"]}, {0, 1}),
+        ("done", set()),
+        (None, set()),
+    ],
+)
+def test_results_that_the_answer_shows(output, answered):
+    """Something specific of a result in the answer marks the result as needed."""
+    made = episode(statuses=("ok", "ok"), output=output)
+    (found,) = trajectories_of([made]).trajectories
+    assert found.answered == answered

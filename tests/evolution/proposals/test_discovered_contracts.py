@@ -616,3 +616,21 @@ def test_the_public_benchmark_gives_its_argument_names_back(opacity, make_episod
         for name, (one, value) in arguments
     ]
     assert sum(fit) >= 0.85 * len(arguments)
+
+
+def test_one_refusal_and_one_accepted_call_teach_a_parameter(recorded):
+    """A name that was asked for and then taken in another conversation is known with its type."""
+    asked = ({}, "!missing required argument: 'n'")
+    [(name, rule)] = discovered(undocumented(), recorded(asked, ({"n": "a"}, 1))).items()
+    assert (name, rule.types, rule.required) == ("n", ("string",), True)
+    found = discovered(undocumented(), recorded(asked, asked, ({"n": [1]}, 1)))
+    assert found["n"].types == ("number[]",)
+
+
+def test_a_schema_that_misses_its_own_names_shows_no_tool_that_refuses_strangers(recorded):
+    """A tool that drops what it does not know gets no parameter of that, whatever its schema asks for."""
+    schema = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
+    lacking = ({}, "!city is required")
+    dropped = [({"city": "Oslo", "enum": "C"}, 1), ({"city": "Rome", "enum": "F"}, 1)]
+    found = discovered(undocumented(schema=schema), recorded(lacking, lacking, *dropped))
+    assert "enum" not in found

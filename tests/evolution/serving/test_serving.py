@@ -13,7 +13,7 @@ from support.unreliable_store import UnreliableStore
 from agentkit import Agent, open_store, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
-from agentkit.errors import StoreError
+from agentkit.errors import ModelConnectionError, ModelStatusError, StoreError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.compare import canary_scores
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
@@ -571,3 +571,55 @@ async def test_the_budget_holds_for_an_hour(store, tried, rains):
     await shadow.drain()
 
     assert shadow.counts["recorded"] == 4
+
+
+async def test_a_tool_that_changed_since_is_served_as_it_is(trial, store, make):
+    """The candidate was made for another revision, so no conversation begins with it."""
+    trial.step(trial.propose("weather"), "canary")
+    trial.publish(make("weather", "Newest words."))
+    agent, model = agent_with(store)
+
+    result = await agent.run("hi")
+
+    assert words(model) == ["Newest words."]
+    assert result.episode.metadata == {}
+
+
+async def test_what_a_candidate_answered_is_not_repeated(store, tried, rains):
+    """There is nothing to compare it with."""
+    shadow = runner(store)
+    model = reader([call(city="Oslo")], [call(city="Oslo")])
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("Rain?", metadata={"arm": "candidate"})
+    await shadow.drain()
+
+    assert (shadow.counts["skipped"], sides(store, tried)) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ModelConnectionError("gone"), ModelStatusError("busy", status=429, body="", retry_after=None)],
+)
+async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, rains, error):
+    """Nothing is recorded, and the loss is counted."""
+
+    def answer(request):
+        if reads(request) == NEW:
+            raise error
+        return "done"
+
+    shadow = runner(store)
+    agent = Agent(FunctionModel(answer), tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    assert sides(store, tried) == []
+    assert shadow.counts["unavailable"] == 1
+
+
+async def test_the_share_of_the_event_goes_before_that_of_the_router(trial, store):
+    """Whoever began the canary named it."""
+    trial.step(trial.propose("weather"), "canary", share=1.0)
+    agent, model = agent_with(store, share=0.0)
+    await agent.run("hi")
+    assert words(model) == [CANARY_NEW]

@@ -243,7 +243,9 @@ async def test_spans_below_those_of_the_framework(library, call):
         ("agent run", "retrieval"),
         ("agent run", "execute_tool double"),
         ("agent run", "execute_tool double"),
+        ("execute_tool double", "run_guardrail validation"),
         ("agent run", "execute_tool wipe"),
+        ("execute_tool wipe", "run_guardrail approval"),
     ]
     failed = [span.name for span in spans if "error.type" in span.attributes]
     assert failed == ["execute_tool double"]  # to wait for a person is no error

@@ -137,8 +137,9 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
     state = _state(folder)
     given = identity(policy, source)
     kept = {name: state["run"].get(name) for name in given}
-    known = given["settings"].keys()  # earlier releases had more
-    kept["settings"] = {key: one for key, one in kept["settings"].items() if key in known}
+    if isinstance(kept["settings"], dict):  # earlier releases had more
+        known = given["settings"].keys()
+        kept["settings"] = {key: one for key, one in kept["settings"].items() if key in known}
     if found := list(map(_told, differing(kept, given))):
         raise CheckpointError(
             f"the checkpoint {folder} belongs to another run:\n  " + "\n  ".join(found) + "\n"

@@ -32,9 +32,7 @@ from agentkit.library.events import Signer, Verifier
 from agentkit.library.store import Store
 from agentkit_training.errors import ExportError
 from agentkit_training.export.weights import (
-    AdapterPrecision,
     Architecture,
-    WeightPrecision,
     adapter_to_gguf,
     open_gguf,
     weights_to_gguf,
@@ -285,8 +283,6 @@ def hand_over(
     policy: Policy | None = None,
     store: LibraryStore | None = None,
     signer: Signer | None = None,
-    adapter_precision: AdapterPrecision = "f32",
-    weight_precision: WeightPrecision = "f16",
 ) -> Handover:
     """Write all that training made into one folder, whole or not at all.
 
@@ -305,8 +301,6 @@ def hand_over(
         policy: What was trained; None where only the library evolved.
         store: What the Tool Manager wrote to; None where only weights were trained.
         signer: Signs the artifact.
-        adapter_precision: Of the adapter's numbers.
-        weight_precision: Of the whole weights.
 
     Raises:
         ExportError: There is nothing to hand over, the parts do not fit each other, or the folder
@@ -319,9 +313,7 @@ def hand_over(
     _check_place(Path(folder))
     source, told = base_weights(base)
     with new_folder(Path(folder)) as draft:
-        kind = _write_policy(
-            policy, draft, source=source, adapter=adapter_precision, weights=weight_precision
-        )
+        kind = _write_policy(policy, draft, source=source)
         digest = "" if store is None else export_library(store, draft / LIBRARY, signer=signer)
         manifest = Manifest(
             base=told,
@@ -388,22 +380,15 @@ def _check_place(folder: Path) -> None:
         )
 
 
-def _write_policy(
-    policy: Policy | None,
-    folder: Path,
-    *,
-    source: Path,
-    adapter: AdapterPrecision,
-    weights: WeightPrecision,
-) -> Kind:
+def _write_policy(policy: Policy | None, folder: Path, *, source: Path) -> Kind:
     if policy is None:
         return "unchanged"
     if not policy.is_adapted:
-        weights_to_gguf(policy, folder / WEIGHTS, like=source, precision=weights)
+        weights_to_gguf(policy, folder / WEIGHTS, like=source)
         return "weights"
     save_adapter(policy, folder / PEFT)
     base = Architecture.of_gguf(source)
-    adapter_to_gguf(folder / PEFT, folder / ADAPTER, base=base, precision=adapter)
+    adapter_to_gguf(folder / PEFT, folder / ADAPTER, base=base)
     return "adapter"
 
 

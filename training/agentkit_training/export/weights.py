@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -156,9 +155,6 @@ def _unsupported(what: str) -> str:
     )
 
 
-WeightPrecision: TypeAlias = Literal["f32", "f16", "bf16", "q8_0"]
-
-_FILE_TYPES = MappingProxyType({"f32": 0, "f16": 1, "q8_0": 7, "bf16": 32})
 _EMBEDDING, _OUTPUT = "token_embd.weight", "output.weight"
 _UNTRAINED = frozenset({"rope_freqs.weight"})  # factors of rotary positions
 _TIED = ("embed_tokens", "lm_head")
@@ -172,20 +168,18 @@ def weights_to_gguf(
     out: str | os.PathLike[str],
     *,
     like: str | os.PathLike[str],
-    precision: WeightPrecision = "f16",
 ) -> Path:
     """Write a policy's weights, adapters merged, as a GGUF file that ``LocalModel`` takes.
 
     Words, templates and everything else that is no weight come from ``like``: the file that the
-    policy was loaded from, or any other conversion of the same base weights. The policy itself is
-    not changed.
+    policy was loaded from, or any other conversion of the same base weights. Matrices are written
+    in f16, vectors in f32; ``llama-quantize`` makes smaller files of it. The policy itself is not
+    changed.
 
     Args:
         policy: What was trained.
         out: The file; made whole or not at all.
         like: A GGUF file of the base weights, in any precision.
-        precision: Of matrices; vectors stay in f32. ``q8_0`` halves the size of ``f16``, with 8
-            bits for each number and a scale for each 32.
 
     Raises:
         ExportError: ``like`` is not a file of this model's base weights, or of an architecture that
@@ -202,7 +196,7 @@ def weights_to_gguf(
     with whole_file(out) as draft:
         writer = gguf.GGUFWriter(draft, base.name)
         _copy_entries(reader, writer)
-        writer.add_file_type(_FILE_TYPES[precision])
+        writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
         for tensor in reader.tensors:
             name = parameters.get(tensor.name)
             if name is None:
@@ -211,7 +205,8 @@ def weights_to_gguf(
             weight = merged_weight(policy, name).float().cpu().numpy()
             weight = base.laid_out(plain_name(name), weight)
             _check_size(tensor.name, weight.shape, base, source)
-            _add(writer, tensor.name, weight, precision)
+            kind = np.float32 if weight.ndim < 2 else np.float16
+            writer.add_tensor(tensor.name, np.ascontiguousarray(weight, dtype=kind))
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -306,20 +301,6 @@ def _copy_entries(reader: GGUFReader, writer: GGUFWriter) -> None:
         if not name.startswith(_OWN):
             inner = entry.types[-1] if len(entry.types) > 1 else None
             writer.add_key_value(name, entry.contents(), entry.types[0], inner)
-
-
-def _add(writer: GGUFWriter, name: str, weight: NDArray[Any], precision: WeightPrecision) -> None:
-    import gguf
-    import numpy as np
-
-    kinds = gguf.GGMLQuantizationType
-    kind = {"f32": kinds.F32, "f16": kinds.F16, "bf16": kinds.BF16, "q8_0": kinds.Q8_0}[precision]
-    if weight.ndim < 2:
-        kind = kinds.F32
-    elif kind is kinds.Q8_0 and weight.shape[-1] % 32:
-        kind = kinds.F16  # rows are cut into blocks of 32
-    data = gguf.quants.quantize(np.ascontiguousarray(weight, dtype=np.float32), kind)
-    writer.add_tensor(name, data, raw_dtype=kind)
 
 
 _PREFIX = "base_model.model."

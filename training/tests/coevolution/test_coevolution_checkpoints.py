@@ -1,6 +1,7 @@
 """A run on disk: resumed exactly, with adapters, in bfloat16, by either engine; refused where it does not fit."""
 
 import errno
+import json
 import math
 from dataclasses import replace
 
@@ -80,6 +81,16 @@ def test_another_run_is_refused_with_the_difference(begin, tmp_path):
     ):
         assert part in message
     assert "settings.steps" not in message
+
+
+def test_settings_that_are_gone_do_not_stop_a_run(begin, tmp_path):
+    """A checkpoint of an earlier release has more of them, which are passed over."""
+    carry_on(begin(CoevolutionSettings(steps=1)), tmp_path)
+    (state,) = tmp_path.glob("*/coevolution.json")
+    record = json.loads(state.read_text())
+    record["run"]["settings"]["every"] = 1
+    state.write_text(json.dumps(record))
+    carry_on(begin(CoevolutionSettings(steps=1)), tmp_path)
 
 
 def test_another_library_is_refused(begin, bank, tmp_path):

@@ -22,8 +22,6 @@ from agentkit_training.export.weights import (
 )
 from agentkit_training.policy.lora import save_adapter
 
-TOLERANCES = {"f32": 2e-3, "f16": 4e-3, "bf16": 2e-2, "q8_0": 4e-2}
-
 
 @pytest.fixture
 def tuned(policy, tiny_gguf):
@@ -35,7 +33,6 @@ def tuned(policy, tiny_gguf):
     return policy
 
 
-@pytest.mark.parametrize("precision", TOLERANCES)
 def test_llama_cpp_computes_what_the_policy_does(
     tuned,
     tiny_gguf,
@@ -44,12 +41,11 @@ def test_llama_cpp_computes_what_the_policy_does(
     next_tokens_of_policy,
     farthest,
     tmp_path,
-    precision,
 ):
-    """Log-probabilities are as near as the precision of the file allows."""
-    file = weights_to_gguf(tuned, tmp_path / "tuned.gguf", like=tiny_gguf, precision=precision)
+    """Log-probabilities are as near as half precision allows."""
+    file = weights_to_gguf(tuned, tmp_path / "tuned.gguf", like=tiny_gguf)
     got = next_tokens_of_file(file, prompts)
-    assert farthest(got, next_tokens_of_policy(tuned, prompts)) < TOLERANCES[precision]
+    assert farthest(got, next_tokens_of_policy(tuned, prompts)) < 4e-3
 
 
 def test_adapters_are_merged(
@@ -68,9 +64,9 @@ def test_adapters_are_merged(
         for name, parameter in trained.model.named_parameters():
             if "modules_to_save" in name:
                 parameter.mul_(1.5)
-    file = weights_to_gguf(trained, tmp_path / "merged.gguf", like=tiny_gguf, precision="f32")
+    file = weights_to_gguf(trained, tmp_path / "merged.gguf", like=tiny_gguf)
     got = next_tokens_of_file(file, prompts)
-    assert farthest(got, next_tokens_of_policy(trained, prompts)) < 3e-3
+    assert farthest(got, next_tokens_of_policy(trained, prompts)) < 4e-3
 
 
 @pytest.mark.filterwarnings(
@@ -294,5 +290,5 @@ def test_llama_cpp_computes_what_gemma_does(
     file = tmp_path / "adapter.gguf"
     adapter_to_gguf(tmp_path / "peft", file, base=Architecture.of_gguf(base))
     assert farthest(next_tokens_of_file(base, prompts, adapter=file), wanted) < 6e-3
-    merged = weights_to_gguf(trained, tmp_path / "merged.gguf", like=base, precision="f32")
+    merged = weights_to_gguf(trained, tmp_path / "merged.gguf", like=base)
     assert farthest(next_tokens_of_file(merged, prompts), wanted) < 6e-3

@@ -15,6 +15,7 @@ from agentkit_training.runs import (
     StepRecord,
     open_tracker,
     provenance,
+    settings_of,
 )
 
 RECORDS = [
@@ -37,6 +38,14 @@ def test_a_run_keeps_what_it_was_asked_for(run):
     assert again.provenance == run.provenance
     assert again.provenance.seeds == {"rollouts": 3}
     assert {"python", "torch", "agentkit-training"} <= set(again.provenance.versions)
+
+
+def test_settings_that_are_gone_do_not_stop_an_older_run():
+    """What there is one value of now is passed over where it was asked for, and told elsewhere."""
+    gone = "hardware: {gpus: 8}\ntasks: {held_out_share: 1.0, seed: 3}\ntoolace: null\n"
+    assert settings_of(gone) == {"tasks": {"seed": 3}, "toolace": None}
+    kept = {"coevolution": {"every": 2}}
+    assert settings_of(json.dumps(kept)) == kept
 
 
 @given(

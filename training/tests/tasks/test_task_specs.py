@@ -122,7 +122,7 @@ def benchmark_of(pairs, name="made"):
 
 PAIRS = st.lists(
     st.tuples(
-        st.integers(0, 30).map("Question {}?".format),
+        st.integers(0, 30).map("Question {}?".format) | st.just("?!"),  # which says nothing
         st.lists(st.sampled_from([f"tool_{n}" for n in range(25)]), max_size=2),
     ),
     max_size=40,
