@@ -83,15 +83,14 @@ class FallbackModel:
         """
         spent = Usage()
         for model in self.models:
-            is_last = model is self.models[-1]
             try:
                 response = await model.complete(request)
             except self._on_errors:
-                if is_last:
+                if model is self.models[-1]:
                     raise
                 continue
             spent += response.usage
-            if is_last or not _refuses(response):
+            if not _refuses(response):
                 break
         return replace(response, usage=spent)
 

@@ -179,6 +179,14 @@ def test_a_redaction_that_fails_lets_nothing_out(telemetry, caplog) -> None:
     assert SECRET not in caplog.text
 
 
+def test_the_oldest_messages_are_left_out_of_a_long_attribute() -> None:
+    """An attribute stays within its bound, and the newest message is always there."""
+    said = [AssistantMessage(text=f"{number} {'x' * 90}") for number in range(40)]
+    kept = json.loads(ContentPolicy(max_chars=100).newest(said))
+    assert len(json.dumps(kept)) <= 1_700
+    assert [one["parts"][0]["content"].split()[0] for one in kept][-2:] == ["38", "39"]
+
+
 @given(secret=st.text(min_size=3, alphabet=st.characters(exclude_categories=["C"])))
 def test_no_secret_survives_redaction(secret: str) -> None:
     """Wherever it stands in a value, also as a key."""
