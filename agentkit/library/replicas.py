@@ -53,16 +53,12 @@ class ReplicaStatus:
         staleness_seconds: Time since it last knew that this is the newest, by a clock of this
             machine that nobody sets. It grows to the time between two looks while all is well.
         last_error: What the last look failed of; empty when it did not.
-        failed_looks: How often a look at the store failed.
-        refreshes: How often it took up another version.
     """
 
     state: ReplicaState
     version: int
     staleness_seconds: float
     last_error: str = ""
-    failed_looks: int = 0
-    refreshes: int = 0
 
     @property
     def summary(self) -> str:
@@ -133,7 +129,6 @@ class Replica(ForwardingStore):
         self._status = ReplicaStatus(state="current", version=0, staleness_seconds=0)
         self._failed_in_a_row = 0
         self.refresh()
-        self._status = replace(self._status, refreshes=0)
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=_follow,
@@ -293,7 +288,6 @@ class Replica(ForwardingStore):
             ready = newest.continuing(known).caught_up()
             self._older.put(known)
             self._library = ready
-            self._status = replace(self._status, refreshes=self._status.refreshes + 1)
         failed: Exception | None = None
         with self._handing:
             for follower in tuple(self._followers):
@@ -327,9 +321,7 @@ class Replica(ForwardingStore):
         state: ReplicaState = "behind" if _answered(error) else "away"
         text = f"{kind}: {error}"  # in words: an exception would keep alive who met it
         self._failed_in_a_row += 1
-        self._status = replace(
-            before, state=state, last_error=text, failed_looks=before.failed_looks + 1
-        )
+        self._status = replace(before, state=state, last_error=text)
         if (state, kind) != (before.state, before.last_error.partition(":")[0]):
             words = "the newest library cannot be taken up; version %d is served on (%s)"
             if state == "away":
