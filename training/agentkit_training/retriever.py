@@ -37,6 +37,8 @@ from agentkit.library import Library
 from agentkit.retrieval import CascadeRetriever, StaticEmbedder, default_stages
 from agentkit.retrieval.vectors import vector_text
 from agentkit.retrieval.word_vectors import VECTORS_FORMAT, TrainedVectors, digest_of
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.sources.json_records import definition_from_json
 from agentkit_training.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -148,12 +150,12 @@ def requests_of(episodes: Iterable[Episode]) -> tuple[Request, ...]:
     )
 
 
-def read_requests(path: Path, library: Library) -> tuple[Request, ...]:
+def read_requests(path: Path, names: Mapping[str, str]) -> tuple[Request, ...]:
     """Requests from JSON lines, plain or compressed: ``query``, and ``gold`` or ``gold_tools``.
 
     Args:
         path: The file.
-        library: The tools that it may name.
+        names: The library's name of each tool, by what the file may call it.
 
     Raises:
         DatasetError: A line is no such object, or no line names a tool of the library.
@@ -165,12 +167,32 @@ def read_requests(path: Path, library: Library) -> tuple[Request, ...]:
         if not isinstance(record.get("query"), str) or not isinstance(gold, list):
             why = line.reason or 'it needs "query" (a text) and "gold" (a list of tools)'
             raise DatasetError(f"{path}, line {line.number}: {why}")
-        tools = frozenset(str(one) for one in gold if str(one) in library)
+        tools = frozenset(names[str(one)] for one in gold if str(one) in names)
         if tools:
             found.append(Request(text=record["query"], tools=tools))
     if not found:
         raise DatasetError(f"no line of {path} names a tool of the library")
     return tuple(found)
+
+
+def read_catalogue(path: Path) -> tuple[Library, Mapping[str, str]]:
+    """A library from JSON lines with a tool each, and its name for each id and name in the file.
+
+    Of several tools of one name the first is taken, as a library holds a name once.
+
+    Raises:
+        DatasetError: A line is no object.
+        DefinitionError: A line is no tool.
+    """
+    definitions: dict[str, ToolDefinition] = {}
+    names: dict[str, str] = {}
+    for line in read_json_lines(path):
+        if line.record is None:
+            raise DatasetError(f"{path}, line {line.number}: {line.reason}")
+        one = definition_from_json(line.record)
+        definitions.setdefault(one.name, one)
+        names |= {one.name: one.name, str(line.record.get("id", one.name)): one.name}
+    return Library(definitions.values()), names
 
 
 def train_retriever(

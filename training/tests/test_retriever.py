@@ -276,3 +276,37 @@ def test_vectors_are_promoted_and_taken_back(tmp_path, monkeypatch):
     assert CliRunner().invoke(runtime, ["rollback", "--vectors"]).exit_code == 2
     assert CliRunner().invoke(runtime, ["log", "--verify"]).exit_code == 0
     store.close()
+
+
+@needs_vectors
+def test_the_command_learns_from_files(tmp_path):
+    """Tools and requests may be files, and --json prints what came of it."""
+    tools, requests = tmp_path / "tools.jsonl", tmp_path / "asked.jsonl"
+    tools.write_text(
+        "\n".join(
+            json.dumps({"id": f"id-{name}", "name": name, "description": text})
+            for name, (text, _) in TOOLS.items()
+        )
+    )
+    requests.write_text(
+        "\n".join(
+            json.dumps({"query": one.text, "gold": [f"id-{name}" for name in one.tools]})
+            for one in asked(400)
+        )
+    )
+    path = tmp_path / "shop.vectors"
+    given = ["--tools", str(tools), "--requests", str(requests), "--output", str(path), "--json"]
+    result = CliRunner().invoke(main, ["retriever", *given])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["requests"] == 400
+    assert report["digest"] == TrainedVectors.read(path).digest
+
+
+def test_a_file_of_tools_has_no_episodes(tmp_path):
+    """--tools alone is misuse: there is nothing that was asked."""
+    tools = tmp_path / "tools.jsonl"
+    tools.write_text('{"name": "run_kaso"}')
+    result = CliRunner().invoke(main, ["retriever", "--tools", str(tools), "--output", "x"])
+    assert result.exit_code == 2
+    assert "--requests FILE" in result.stderr

@@ -23,6 +23,7 @@ from agentkit.cli.output import print_json, print_line, say
 from agentkit.cli.project import vectors_file
 from agentkit.cli.stores import managed, opened_to_read, person
 from agentkit.errors import UsageError
+from agentkit.library import Library
 from agentkit.library.copying import episodes_of
 from agentkit.models.base import resolve_model
 from agentkit.retrieval import TrainedVectors
@@ -66,6 +67,8 @@ from agentkit_training.jobs.sft import sft_job
 from agentkit_training.recipes import load_recipe
 from agentkit_training.report import run_html
 from agentkit_training.retriever import (
+    Request,
+    read_catalogue,
     read_requests,
     requests_of,
     train_retriever,
@@ -439,6 +442,7 @@ def report(run: Path, *, output: Annotated[Path | None, option(type=_PAGE)] = No
 def retriever(
     *,
     store_url: StoreUrl,
+    tools: Annotated[Path | None, option(type=_OLD_FILE)] = None,
     requests: Annotated[Path | None, option(type=_OLD_FILE)] = None,
     output: Annotated[Path | None, option(type=click.Path(path_type=Path, dir_okay=False))] = None,
     promote: bool = False,
@@ -451,6 +455,7 @@ def retriever(
     vectors trained on everything and written. No text of a request is in the file.
 
     Args:
+        tools (FILE): JSON lines with a tool each, instead of a store's; with --requests.
         requests (FILE): JSON lines with "query" and "gold" (names of tools), instead of a store's
             episodes.
         output (FILE): The file.
@@ -462,16 +467,15 @@ def retriever(
       agentkit-train retriever --promote
       agentkit-train retriever --output shop.vectors
       agentkit-train retriever --store sqlite:///s.db --requests asked.jsonl --output s.vectors
+      agentkit-train retriever --tools tools.jsonl --requests asked.jsonl --output shop.vectors
     """
+    if tools is not None and (requests is None or promote):
+        raise UsageError(
+            "--tools is no store: it needs --requests FILE, and goes without --promote"
+        )
     if output is None and not promote:
         raise UsageError("where to? Give --output FILE, or --promote for the project's store")
-    with opened_to_read(store_url) as store:
-        library = store.load()
-        if requests is None:
-            asked = requests_of(episodes_of(store))
-            source = re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", store_url)  # without its password
-        else:
-            asked, source = read_requests(requests, library), requests.name
+    library, asked, source = _asked(store_url, tools, requests)
     found = train_retriever(library, asked, source=source, tell=say)
     if found.vectors is not None:
         _keep(found.vectors, output, store_url if promote else "")
@@ -497,3 +501,19 @@ def _keep(vectors: TrainedVectors, output: Path | None, store_url: str) -> None:
         say('Promoted: read where agentkit.toml says vectors = "promoted" in [retrieval].')
     else:
         say(f'Use it with Agent(retriever=default_retriever(vectors="{output}")).')
+
+
+def _asked(
+    store_url: str, tools: Path | None, requests: Path | None
+) -> tuple[Library, tuple[Request, ...], str]:
+    """The tools, what was asked, and where that is from."""
+    if tools is not None and requests is not None:
+        library, names = read_catalogue(tools)
+        return library, read_requests(requests, names), requests.name
+    with opened_to_read(store_url) as store:
+        library = store.load()
+        if requests is not None:
+            names = {name: name for name in library.tools}
+            return library, read_requests(requests, names), requests.name
+        source = re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", store_url)  # without its password
+        return library, requests_of(episodes_of(store)), source
