@@ -26,9 +26,10 @@ from agentkit.evolution.trajectories import Trajectory
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.tools.canonical import digest
+from agentkit_bench.nestful import load_nestful
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.tasks.arithmetic import arithmetic_episodes, solution_episodes
-from agentkit_training.tasks.loading import TaskSpec
+from agentkit_training.tasks.loading import TaskSpec, nestful_folder
 from agentkit_training.toolace.difficulty import Solutions, gold_answers
 
 DONE = "Done."
@@ -90,9 +91,25 @@ def _of_gsm8k(spec: TaskSpec, benchmark: Benchmark) -> Mapping[str, Episode]:
     return {name: _ended(one, f"#### {one.output}") for name, one in found.items()}
 
 
+def _of_nestful(spec: TaskSpec, benchmark: Benchmark) -> Mapping[str, Episode]:
+    wanted = {task.task_id: task for task in benchmark.tasks}
+    found: dict[str, Episode] = {}
+    for question in load_nestful(nestful_folder(spec)).questions:
+        trajectory = question.trajectory
+        task = wanted.get(trajectory.trajectory_id)
+        if task is not None and question.is_recorded:
+            steps = [
+                [GoldCall(name=step.tool, arguments=trajectory.arguments(at))]
+                for at, step in enumerate(trajectory.steps)
+            ]
+            found[task.task_id] = _episode(task, list(_turns([(steps, DONE)])))
+    return found
+
+
 _SOURCES: Mapping[str, Callable[[TaskSpec, Benchmark], Mapping[str, Episode]]] = {
     "arithmetic": _of_arithmetic,
     "gsm8k": _of_gsm8k,
+    "nestful": _of_nestful,
 }
 
 

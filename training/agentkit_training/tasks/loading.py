@@ -20,6 +20,9 @@ from agentkit.evaluation import (
     TextAnswer,
     load_benchmark,
 )
+from agentkit.fetch import cache_directory
+from agentkit_bench.nestful import RELEASE as NESTFUL_RELEASE, fetch_nestful
+from agentkit_bench.nestful_benchmark import nestful_benchmark
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, gsm8k_tasks
 from agentkit_training.tasks.bfcl import POOL, bfcl_multi_turn_tasks, bfcl_tasks
 from agentkit_training.tasks.hidden_constraints.family import ONE_CALL, Says, hidden_constraints
@@ -32,8 +35,8 @@ class TaskSpec:
     """Which tasks to train, choose and report on. An option of another source is an error.
 
     Attributes:
-        source: ``hidden-constraints``, ``arithmetic``, ``bfcl``, ``bfcl-multi-turn``, ``gsm8k``, or
-            the path of a file of tasks (JSON lines).
+        source: ``hidden-constraints``, ``arithmetic``, ``bfcl``, ``bfcl-multi-turn``, ``nestful``,
+            ``gsm8k``, or the path of a file of tasks (JSON lines).
         data: Folder or file of a public benchmark; empty for what ``agentkit`` has fetched. In a
             folder of ``gsm8k`` its train.jsonl and test.jsonl are taken.
         fetch: Whether to download a public benchmark that is not there.
@@ -83,6 +86,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
     "arithmetic": frozenset(),
     "bfcl": frozenset({"data", "fetch", "shares", "functions", "categories", "held_out"}),
     "bfcl-multi-turn": frozenset({"data", "fetch", "shares"}),
+    "nestful": frozenset({"data", "fetch", "shares", "functions"}),
     "gsm8k": frozenset({"data", "shares", "test_file"}),
     _FILE: frozenset({"environment", "shares", "functions", "test_file"}),
 }
@@ -195,6 +199,28 @@ def _multi_turn(spec: TaskSpec) -> TaskSplits:
     )
 
 
+def nestful_folder(spec: TaskSpec) -> Path:
+    """Where the files of NESTFUL are; downloaded where that is allowed.
+
+    Raises:
+        DatasetError: They are not there.
+    """
+    folder = Path(spec.data) if spec.data else cache_directory() / f"nestful-{NESTFUL_RELEASE}"
+    if not spec.data and spec.fetch:
+        folder = fetch_nestful()
+    if not folder.is_dir():
+        raise DatasetError(
+            f"NESTFUL is not in {folder}; say where it is (data), or let it be downloaded (fetch)"
+        )
+    return folder
+
+
+def _nestful(spec: TaskSpec) -> TaskSplits:
+    whole = nestful_benchmark(nestful_folder(spec), asking="executed")
+    # Almost all of its questions use the same few functions for arithmetic.
+    return split(whole, shares=spec.shares, seed=spec.seed, functions=spec.functions or "free")
+
+
 def _gsm8k(spec: TaskSpec) -> TaskSplits:
     if not spec.data:
         raise UsageError(
@@ -223,6 +249,7 @@ _LOADERS: Mapping[str, Callable[[TaskSpec], TaskSplits]] = {
     "arithmetic": _arithmetic,
     "bfcl": _bfcl,
     "bfcl-multi-turn": _multi_turn,
+    "nestful": _nestful,
     "gsm8k": _gsm8k,
     _FILE: _file,
 }

@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from agentkit.errors import DatasetError
 from agentkit.fetch import cache_directory
 from agentkit_bench.bfcl import RELEASE
+from agentkit_training.fine_tuning.solutions import gold_trajectories
 from agentkit_training.tasks.arithmetic import gsm8k_tasks, solution_episodes
 from agentkit_training.tasks.bfcl import bfcl_multi_turn_tasks, bfcl_tasks, conversation_of
+from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
 from agentkit_training.tasks.splits import Shares, leakage
 
 ROOT = Path(__file__).parents[3]
@@ -88,6 +91,20 @@ def test_variants_of_a_conversation_stay_together():
     assert sides[2]
     assert not sides[0] & sides[2]
     assert parts.train.environment is not None
+
+
+def test_nested_calls_are_a_source_with_gold_trajectories(tmp_path, monkeypatch):
+    """Questions of NESTFUL are divided, and recorded ones have the gold calls one by one."""
+    shares = Shares(train=1, validation=0, test=0)
+    spec = TaskSpec(source="nestful", data=str(SAMPLES / "sample_nestful"), shares=shares)
+    train = load_tasks_for_training(spec).train
+    solved = gold_trajectories(spec, train).trajectories
+    assert solved.keys() <= {task.task_id for task in train.tasks}
+    assert all(episode.calls for episode in solved.values())
+    assert max(len(episode.calls) for episode in solved.values()) > 1
+    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path))
+    with pytest.raises(DatasetError, match="NESTFUL is not in"):
+        load_tasks_for_training(replace(spec, data=""))
 
 
 def gsm8k_lines(file, numbers):
