@@ -52,6 +52,7 @@ ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""
 
 _ALL = " (--json names all)"
+_WAITS = "a file's programs and rules that use other tools, or hold texts, are for a person to read"
 
 
 @command(short_help="Add Python tools.")
@@ -100,8 +101,8 @@ def import_(
 
     Unusable entries are reported, and so are tools whose words address the model, ask for secrets
     or hide characters; the exit status is then 1, and the others are imported in one new library
-    version. Tools that act through others (programs and rules that call what is not declared
-    read-only) wait in 'agentkit review'. --overrule takes a tool that you have read in any case.
+    version. Programs that call what is not declared read-only, rules that demand other tools, and
+    texts in either wait in 'agentkit review'. --overrule takes a tool that you have read anyhow.
 
     Args:
         prefix (TEXT): Comes before the name of each operation (OpenAPI).
@@ -146,9 +147,10 @@ def import_(
     say_some((f"entry {one.index + 1} is unusable: {one.reason}" for one in rejected), rest=_ALL)
     say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
     say_some((f"{shown(one.name)} is held: {shown(one.why, 400)}" for one in waiting), rest=_ALL)
+    if waiting:
+        say(f"{_WAITS}; 'agentkit review' lists what is held")
     if against or waiting:
-        waits = "; 'agentkit review' lists what is held" if waiting else ""
-        say(f"import a tool that you have read with --overrule TOOL{waits}")
+        say("import a tool that you have read with --overrule TOOL")
     if api is not None:
         say(f"{api.summary}\ncalls go to {api.server or 'no known server'}")
         say_some((f"{one.label} is not mapped: {one.reason}" for one in api.unusable), rest=_ALL)

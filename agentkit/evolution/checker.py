@@ -389,7 +389,9 @@ class CandidateChecker:
         needs = set(report.needs)
         if report.doubts and needs == {"judge"}:  # a person reads it in the judge's place
             needs.clear()
-        if report.doubts or brings_back(state.ledger, self.revision, proposal):
+        is_ruled = proposal.stream == "import" and bool(new_rules(change))
+        acts = is_ruled and acts_through_others(moved, library)
+        if report.doubts or acts or brings_back(state.ledger, self.revision, proposal):
             needs.add("person")
         return CheckResult(
             candidate=moved,

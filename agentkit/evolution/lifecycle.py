@@ -64,9 +64,11 @@ def check_kept(proposal: Proposal) -> None:
     try:
         record = proposal.to_json()
         size = len(canonical_json(record))
-        ToolDefinition.from_json(record["candidate"])
+        read = ToolDefinition.from_json(record["candidate"])
     except (DefinitionError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"the candidate is no definition: {error}; give JSON data") from error
+    if read.description != proposal.candidate.description:
+        raise UsageError("the candidate's description is read back as another one; give JSON data")
     if size > MAX_BYTES:
         raise UsageError(f"the candidate has {size:,} bytes, at most {MAX_BYTES:,} are kept")
 

@@ -32,6 +32,7 @@ PROGRAM = textwrap.dedent(
     @tool
     def slow() -> str:
         "Take long."
+        time.sleep(0.3)  # a signal just before the loop's select is not seen before the next event
         print("running", flush=True)
         time.sleep(60)
         return ""

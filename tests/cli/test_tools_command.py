@@ -18,7 +18,7 @@ from agentkit.composites import compose
 from agentkit.evolution.manager import ToolManager
 from agentkit.interop.mcp import McpServer, approved_in
 from agentkit.tools.definition import Effects, Specification
-from agentkit.tools.rules import CallBefore
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
 
 READS = Effects.of(["reads"])
 OUTSIDE = Effects.of(["reads", "open_world"])
@@ -170,6 +170,58 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
     read = [word for name in ("part_0", "weather") for word in ("--overrule", name)]
     assert invoke("tools", "import", "foreign.json", *read).exit_code == 1
     assert {"part_0", "weather"} <= {tool["name"] for tool in as_json("tools", "list")}
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new", "replaced"])
+def test_a_rule_waits_whatever_a_file_says_of_the_tool_it_demands(invoke, as_json, tmp_path, known):
+    """Neither in one file nor in two; nobody's approval is recorded, and the reason is told."""
+    pay = ToolDefinition.from_schema("pay", "Pay.", TEXT)
+    peek = ToolDefinition.from_schema("peek", "Peek.", TEXT, effects=READS)
+    claim = replace(pay, signature=peek.signature)
+    ruled = replace(peek, specification=Specification(rules=(CallBefore(tool="pay"),)))
+    if known:
+        (tmp_path / "mine.json").write_text(json.dumps([pay.to_json(), peek.to_json()]))
+        assert invoke("tools", "import", "mine.json").exit_code == 0
+    for entries in ((claim, ruled), (ruled,)):
+        (tmp_path / "foreign.json").write_text(json.dumps([one.to_json() for one in entries]))
+        result = invoke("tools", "import", "foreign.json", "--on-conflict", "replace")
+        assert (result.exit_code, "1 held; library version" in result.stdout) == (1, True)
+        assert "peek is held: waits for a person to agree" in result.stderr
+        versions = re.findall(r"library version (\d+)", result.stdout)
+        assert versions == [str(2 if known else 1)]
+    assert "pay first" not in invoke("tools", "list", "--json").stdout
+    assert "call_before" not in invoke("tools", "list", "--json").stdout
+    assert {one["state"] for one in as_json("review", "list")} == {"proposed"}
+    assert "approved" not in invoke("log").stdout
+    read = ("--on-conflict", "replace", "--overrule", "peek")
+    assert invoke("tools", "import", "foreign.json", *read).exit_code == 0
+    assert "call_before" in invoke("tools", "list", "--json").stdout
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new", "replaced"])
+@pytest.mark.parametrize(
+    ("rule", "waits"),
+    [
+        (OneOf(parameter="text", values=("mallory",)), True),
+        (Condition(expression="text == 'mallory'", words="text fits"), True),
+        (Form(parameter="text", pattern="mallory"), True),
+        (Between(parameter="mallory is to be paid", minimum=0), True),
+        (Requires(parameter="text", others=("mallory",)), True),
+        (Form(parameter="text", format="date"), False),
+        (Between(parameter="text", measure="length", maximum=9), False),
+    ],
+)
+def test_a_rule_with_texts_of_its_author_waits(invoke, tmp_path, rule, waits, known):
+    """They would stick to a tool of yours by that name; numbers and named forms would not harm."""
+    pay = ToolDefinition.from_schema("pay", "Pay.", TEXT)
+    ruled = replace(pay, specification=Specification(rules=(rule,)))
+    for one in (pay, ruled) if known else (ruled,):
+        (tmp_path / "foreign.json").write_text(json.dumps([one.to_json()]))
+        result = invoke("tools", "import", "foreign.json", "--on-conflict", "replace")
+    assert ("1 held" in result.stdout) == waits
+    kind = f'"kind": "{rule.kind}"'
+    assert (kind not in invoke("tools", "list", "--json").stdout) == waits
+    assert "approved" not in invoke("log").stdout
 
 
 def test_foreign_text_steers_no_terminal(invoke, tmp_path):

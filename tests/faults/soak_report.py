@@ -14,6 +14,7 @@ from pathlib import Path
 from soak_load import KINDS
 
 from agentkit import Episode, open_store
+from agentkit.episodes.files import read_episodes
 
 HEALTH_SECONDS = 0.25
 READY_SECONDS = 1.0
@@ -134,10 +135,17 @@ class Records:
             store.close()
 
     @cached_property
+    def left_over(self) -> list[Episode]:
+        """Those that a server could not keep when it stopped, and wrote into a file."""
+        files = self.folder.rglob("*-unkept-*.jsonl")
+        return [episode for path in files for episode in read_episodes(path)]
+
+    @cached_property
     def by_request(self) -> dict[str, list[Episode]]:
-        """Episodes of each request."""
+        """Episodes of each request, in the store or in a file."""
+        each = {episode.episode_id: episode for episode in [*self.left_over, *self.kept]}
         found = defaultdict(list)
-        for episode in self.kept:
+        for episode in each.values():
             found[episode.metadata.get("request_id", "")].append(episode)
         return found
 
@@ -209,6 +217,7 @@ def report(records: Records) -> Report:
     counts = {
         "answers with status 200": len(records.good),
         "episodes": len(records.kept),
+        "episodes in files": len(records.left_over),
         "effects": f"{len(records.effects)} ({dict(booked)})",
         "lines in logs": {life.log.name: _log_size(life.log) for life in records.lives},
     }

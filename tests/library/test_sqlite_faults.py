@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit import Episode, ToolDefinition
+from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
@@ -190,6 +191,93 @@ def test_a_pipe_in_place_of_a_file_is_refused(filled, name):
     for read_only in (False, True):
         with pytest.raises(StoreError, match=f"{name} is not a plain file"):
             SQLiteStore(filled, read_only=read_only)
+
+
+def journal_naming(victim: str, *, checksum_off: int = 0) -> bytes:
+    """A journal that SQLite takes for hot, and that names ``victim`` as its super-journal."""
+    magic = bytes.fromhex("d9d505f920a163d7")
+    header = magic + struct.pack(">5I", 0, 1, 9, 512, 4096)
+    name = victim.encode()
+    end = struct.pack(">2I", len(name), sum(name) + checksum_off) + magic
+    return header.ljust(512, b"\0") + struct.pack(">I", 2**30 // 4096 + 1) + name + end
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A file of the user's, in another folder than the store."""
+    path = tmp_path / "home" / "notes.txt"
+    path.parent.mkdir()
+    path.write_text("my thesis\n")
+    return path
+
+
+@pytest.mark.parametrize("checksum_off", [0, 1])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_journal_that_names_another_file_is_refused(filled, victim, read_only, checksum_off):
+    """SQLite would delete the file that a super-journal's name leads to; nothing is touched."""
+    with closing(sqlite3.connect(filled)) as raw:
+        raw.execute("PRAGMA journal_mode = DELETE")
+    journal = filled.with_name("store.db-journal")
+    content = journal_naming(str(victim), checksum_off=checksum_off)
+    journal.write_bytes(content)
+    with pytest.raises(StoreError, match=r"store\.db-journal is a journal .* delete it"):
+        SQLiteStore(filled, read_only=read_only)
+    assert victim.read_text() == "my thesis\n"
+    assert journal.read_bytes() == content
+
+
+def test_a_directory_store_s_episodes_beside_such_a_journal_are_refused(tmp_path, victim):
+    """The file of episodes of a ``dir:`` store is opened no other way."""
+    with closing(open_store(f"dir:{tmp_path / 'lib'}")) as store:
+        store.append(Episode(episode_id="e", request="?"))
+    episodes = tmp_path / "lib" / "local" / "episodes.db"
+    episodes.with_name("episodes.db-journal").write_bytes(journal_naming(str(victim)))
+    with (
+        closing(open_store(f"dir:{tmp_path / 'lib'}")) as store,
+        pytest.raises(StoreError, match=r"episodes\.db-journal is a journal"),
+    ):
+        list(store.select())
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_hard_link_beside_the_file_is_refused(filled, victim, ending, read_only):
+    """SQLite would write over the file that shares its content with the name beside the store."""
+    os.link(victim, f"{filled}{ending}")
+    with pytest.raises(StoreError, match=f"store.db{ending} is a hard link"):
+        SQLiteStore(filled, read_only=read_only)
+    assert victim.read_text() == "my thesis\n"
+
+
+def test_a_hot_journal_of_one_file_is_rolled_back(filled, tmp_path):
+    """What a killed writer in SQLite's journal mode ``delete`` left is undone as ever."""
+    with closing(sqlite3.connect(filled)) as raw:
+        raw.execute("PRAGMA journal_mode = DELETE")
+    before = filled.read_bytes()
+    killed = tmp_path / "killed" / "store.db"
+    killed.parent.mkdir()
+    with closing(sqlite3.connect(filled, isolation_level=None)) as raw:
+        raw.execute("PRAGMA cache_size = 1")  # so that pages are written before the commit
+        raw.execute("BEGIN")
+        raw.execute("UPDATE episodes SET body = body || hex(zeroblob(20000))")
+        for ending in ("", "-journal"):
+            shutil.copy(f"{filled}{ending}", f"{killed}{ending}")
+        raw.execute("ROLLBACK")
+    assert killed.read_bytes() != before
+    assert Path(f"{killed}-journal").stat().st_size > 512
+    with closing(SQLiteStore(killed)) as store:
+        assert store.load().version == 1
+        assert {episode.request for episode in store.select()} == {"hello " * 50}
+    assert not Path(f"{killed}-journal").exists()
+
+
+@pytest.mark.parametrize("content", [b"", bytes(512)])
+def test_a_journal_that_was_done_with_is_no_reason_to_refuse(filled, content):
+    """SQLite's journal modes ``truncate`` and ``persist`` leave one empty or without its head."""
+    filled.with_name("store.db-journal").write_bytes(content)
+    with closing(SQLiteStore(filled)) as store:
+        assert store.load().version == 1
 
 
 def remade(old: str, new: str) -> str:

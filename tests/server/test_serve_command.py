@@ -218,7 +218,7 @@ def test_a_canary_serves_its_share_and_says_so(bank, served):
             await asyncio.to_thread(act, client)
 
     def act(client):
-        for months in (50, 51):
+        for months in (50, 51, 52):
             ask(client, months)
         evolve(bank, "--tools", "bank.py", "--canary", "--only", "evidence")
         store = open_store(bank)
@@ -246,15 +246,17 @@ def test_evolve_beside_a_server_learns_as_traffic_comes_in(bank, served):
             await asyncio.to_thread(act, client)
 
     def act(client):
-        for months in (50, 51):
+        for months in (50, 51, 52):
             ask(client, months)
         store = open_store(bank)
         manager = ToolManager(store)
         until = time.monotonic() + 60
-        while not manager.ledger.proposals and time.monotonic() < until:
+        states = []
+        while states != ["validated"] and time.monotonic() < until:
             time.sleep(0.1)
             manager.refresh()
-        assert [one.state for one in manager.ledger.proposals.values()] == ["validated"]
+            states = [one.state for one in manager.ledger.proposals.values()]
+        assert states == ["validated"]
         busy = CliRunner().invoke(main, ["evolve", "--store", bank])
         assert busy.exit_code == 1
         assert re.search(r"process \d+ on .+ since .+ evolves .+; wait for its end", busy.stderr)

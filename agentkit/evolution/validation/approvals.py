@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -35,6 +35,7 @@ from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules import CallBefore, Rule, Takes, rule_sentence
 from agentkit.tools.rules.checking import ToolsByName, demanded
+from agentkit.tools.schema import parts_at
 
 Needed = Literal["judge", "person"]
 
@@ -244,6 +245,7 @@ _LONGEST = 40
 """Words and characters of an allowed value. A longer one is a sentence, whoever used it."""
 
 _WORD = re.compile(r"[^\W_]+")
+_PATH = re.compile(r"[\w.\[\]-]{1,64}")
 _SPELLS = re.compile(r"(?:\b(?:6[5-9]|[789]\d|1[01]\d|12[0-2])\b\W*){4,}")
 """Four codes of letters in a row."""
 
@@ -397,13 +399,19 @@ def _new_calls(change: ProposedChange) -> Iterator[_Words]:
 def _new_data(change: ProposedChange) -> Iterator[_Words]:
     """The texts in new rules and in the contract of a new tool."""
     for field, rule in _ruled(change):
-        for name in getattr(rule, "__dataclass_fields__", {}):
-            for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():
-                yield field, text, name in {"values", "example"}
-        if isinstance(rule, Takes) and rule.parameter not in change.base.signature.properties:
-            yield field, rule.parameter, True
+        for text, is_value in _texts_of_rule(rule, change.base.signature.properties):
+            yield field, text, is_value
     for field, part in _of_new_tool(change.candidate) if change.is_new else ():
         yield from ((field, text, False) for text in dict.fromkeys(_every_text(part)))
+
+
+def _texts_of_rule(rule: Any, names: Container[str]) -> Iterator[tuple[str, bool]]:
+    """The texts in a rule of a tool with parameters of these names, and which are values."""
+    for name in getattr(rule, "__dataclass_fields__", {}):
+        for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():
+            yield text, name in {"values", "example"}
+    if isinstance(rule, Takes) and rule.parameter not in names:
+        yield rule.parameter, True
 
 
 def _ruled(change: ProposedChange) -> Iterator[tuple[str, Any]]:
@@ -419,15 +427,25 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
 
     What its rules demand and its program calls runs for whoever uses it. So it waits for a person
     unless all of these are declared to only read and reach nothing outside; and so does a program
-    with texts of its own, which its author chose. A program that calls other tools than its
-    signature pins, or that nobody can read, waits too: its pins say nothing of what it does.
+    or a rule with texts of its own, which its author chose. A program that calls other tools than
+    its signature pins, or that nobody can read, waits too: its pins say nothing of what it does.
+
+    A program that turns out to call what acts is not run. A rule stays when a tool turns out to do
+    more than a file said, so what it demands must be code at hand that declares to only read.
 
     Args:
         definition: The tool.
         tools: The tools that its rules may demand and its program may call.
     """
-    others = demanded(definition, tools).values()
+    found = demanded(definition, tools)
+    others = found.values()
     if not all(one is not None and _only_looks(one) for one in others):
+        return True
+    rules = rules_of(definition)
+    is_ordered = any(isinstance(rule, CallBefore) for rule in rules)
+    if is_ordered and not all((tool := tools.get(name)) and tool.is_bound for name in found):
+        return True
+    if any(_says_something(rule, definition) for rule in rules):
         return True
     if any(map(_hides_calls, filter(None, (definition, *others)))):
         return True
@@ -436,6 +454,16 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
     known = {folded(text) for text in _every_text(said)}
     texts = _every_text(list(_literals(definition)))
     return any(_is_worded(text) and folded(text) not in known for text in texts)
+
+
+def _says_something(rule: Any, definition: ToolDefinition) -> bool:
+    """Whether a rule holds texts of its author, also in the place of names of parameters."""
+    signature = definition.signature
+    if any(_is_worded(text) for text, _ in _texts_of_rule(rule, signature.properties)):
+        return True
+    named = (getattr(rule, "parameter", ""), *getattr(rule, "others", ()))
+    names = [name for name in named if name and not isinstance(rule, Takes)]
+    return not all(_PATH.fullmatch(one) and parts_at(signature.parameters, one) for one in names)
 
 
 def _hides_calls(definition: ToolDefinition) -> bool:

@@ -157,7 +157,7 @@ async def import_artifact(
     outcomes = dict(entry.outcomes)
     for definition in entry.proposed:
         name = definition.name
-        agrees = name in entry.harmless or request.approves_all
+        agrees = name in entry.harmless or request.approves_all or None
         outcomes[name] = await _propose(definition, manager, request, agrees=agrees)
     tools = [outcomes[name] for name in coming.tools]
     tools += [ImportedTool(name=n, outcome="skipped", why=_NO_TOOL) for n in given.instructions]
@@ -168,6 +168,8 @@ async def propose_tools(
     definitions: Iterable[ToolDefinition], manager: ToolManager, request: ImportRequest
 ) -> tuple[ImportedTool, ...]:
     """Propose tools that wait for a person, such as those that act through others.
+
+    That they were imported is nobody's approval, unless the request approves all.
 
     Args:
         definitions: The tools, children first.
@@ -180,9 +182,16 @@ async def propose_tools(
 
 
 async def _propose(
-    definition: ToolDefinition, manager: ToolManager, request: ImportRequest, *, agrees: bool
+    definition: ToolDefinition, manager: ToolManager, request: ImportRequest, *, agrees: bool | None
 ) -> ImportedTool:
-    """Propose a tool that is new or a new revision, and bring it on as far as it comes."""
+    """Propose a tool that is new or a new revision, and bring it on as far as it comes.
+
+    Args:
+        definition: The tool.
+        manager: The library's Tool Manager.
+        request: Who imports it.
+        agrees: Whether the person agrees to it; None where that is left to whether anybody must.
+    """
     proposal, moved = _proposal(definition, manager, request)
     try:
         record = await manager.submit_async(proposal)
@@ -190,7 +199,9 @@ async def _propose(
         faults = text_faults(definition)
         return ImportedTool(name=definition.name, outcome="held", why=str(error), failed=faults)
     why = ""
-    if record.is_open and not record.doubts and (agrees or not record.needs):
+    if agrees is None:
+        agrees = not record.needs
+    if record.is_open and not record.doubts and agrees:
         record = manager.approve(record.proposal_id, person=request.person, reason=request.reason)
         if record.state == "validated":
             (step,) = await manager.advance_async(record.proposal_id)

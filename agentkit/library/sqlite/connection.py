@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes.replacing import make_private
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.reading import open_plain
 
 if TYPE_CHECKING:
     import sqlite3
@@ -67,18 +68,44 @@ _PRIMARY_CODE = 0xFF  # SQLite keeps the general error code in the lowest byte o
 
 
 def check_plain(path: Path) -> None:
-    """Refuse a pipe or device in the place of the file, and links too in that of those beside it.
+    """Refuse what lies at or beside the file and leads SQLite to other files, or makes it wait.
 
     Raises:
-        StoreError: There is one: SQLite would wait at it for good, or write where it leads.
+        StoreError: There is a pipe or device; or beside the file, where SQLite would write, a link,
+            a hard one too, or a journal for which SQLite would delete the file that it names.
     """
     file = os.path.realpath(path)
     for name in (file, *(f"{file}{ending}" for ending in ("-journal", "-wal", "-shm"))):
         with suppress(OSError):  # there is none
-            mode = os.lstat(name).st_mode
+            found = os.lstat(name)
+            mode = found.st_mode
+            words = "and SQLite would read and write it; delete it, or name another store"
             if not stat.S_ISREG(mode) and not (name == file and stat.S_ISDIR(mode)):
-                words = "and SQLite would read and write it; delete it, or name another store"
                 raise StoreError(f"{name} is not a plain file, {words}")
+            if found.st_nlink > 1 and name != file:
+                raise StoreError(f"{name} is a hard link, {words}")
+    with suppress(OSError):  # as before, or it is too short
+        _check_journal(f"{file}-journal")
+
+
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def _check_journal(name: str) -> None:
+    """Refuse a journal that ends as SQLite's ``readSuperJournal`` wants it, whatever its checksum.
+
+    A transaction over several databases writes such an end, and agentkit makes none. Who rolls the
+    journal back deletes the file that it names, which may be any.
+    """
+    with open_plain(name) as journal:
+        journal.seek(-16, os.SEEK_END)  # the length of the name, its checksum, the magic bytes
+        end = journal.read(16)
+    if end[8:] == _JOURNAL_MAGIC and any(end[:4]):
+        raise StoreError(
+            f"{name} is a journal of SQLite that names another file, and SQLite would delete that "
+            "file. agentkit writes no such journal: delete it, or, if a program of yours that "
+            "writes several databases at once was killed here, open the store with that first"
+        )
 
 
 class SQLiteConnection:

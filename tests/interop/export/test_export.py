@@ -41,8 +41,9 @@ from agentkit.library.copying import copy_store
 from agentkit.library.pins import library_faults, with_current_pins
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Effects, Example, Origin, Signature, Specification
-from agentkit.tools.rules import CallBefore
+from agentkit.tools.rules import CallBefore, OneOf
 from agentkit.tools.sources.json_records import definitions_from_json
+from agentkit.tools.tool import Tool
 
 KEY = HmacKey(secret=b"0123456789abcdef0123456789abcdef")
 PERSON = Author(kind="person", name="ada")
@@ -493,6 +494,42 @@ async def test_what_acts_through_other_tools_waits():
         "ruled",
     }
     assert set(manager.library.tools) == {"note", "mail", "calm"}
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new", "replaced"])
+async def test_a_rule_waits_whatever_a_file_says_of_other_tools(known):
+    """What it demands only code says to only read; one with texts waits as well, also a new one."""
+    schema = {"type": "object", "properties": {"to": {"type": "string"}}}
+    own = [
+        ToolDefinition.from_schema(name, "Do it.", schema, effects=Effects.pure())
+        for name in ("ordered", "worded")
+    ]
+    rules = (CallBefore(tool="mail"), OneOf(parameter="to", values=("mallory",)))
+    ruled = [
+        replace(one, specification=Specification(rules=(rule,)))
+        for one, rule in zip(own, rules, strict=True)
+    ]
+    manager = ToolManager(open_store("memory:"))
+    if known:
+        manager.register(own)
+    for coming in ([tool("mail"), *ruled], ruled):  # its author says that it only reads
+        report = await brought(coming, manager, on_conflict="replace")
+        assert {one.name for one in report.of("held")} == {"ordered", "worded"}
+        assert all("waits for a person" in one.why for one in report.of("held"))
+    assert not any(one.definition.specification.rules for one in manager.library)
+    assert not any(one.agreed for one in manager.ledger.proposals.values())
+    await manager.advance_async(None)
+    assert not any(one.definition.specification.rules for one in manager.library)
+
+
+async def test_a_rule_comes_in_when_code_only_reads():
+    """An order to call code at hand that declares to only read asks nobody."""
+    code = Tool(definition=tool("read_note"), function=lambda: "")
+    manager = ToolManager(open_store("memory:"), tools=[code])
+    manager.register([code])
+    rules = Specification(rules=(CallBefore(tool="read_note"),))
+    report = await brought([replace(tool("ruled"), specification=rules)], manager)
+    assert outcomes(report) == {"ruled": "added"}
 
 
 @pytest.mark.parametrize(
