@@ -150,10 +150,13 @@ _LEAST_SHARED, _MOST_SHARED = 3, 6
 _LONG_NUMBER = 6
 _LONG_CAPITALS = 8
 _SIGNS_A_LETTER = 1.25
+_DIGITS_A_LETTER = 2  # in texts, where numbers are told in words as well
+_DIGITS_OF_A_NUMBER = 1.5
 _MOST_COMPARED = 24
 _LONGEST_GIVEN = 4_000
 _MOST_READINGS = 1_000
 _MOST_COUNTED = 12
+_LONGEST_JOINED = 120
 _THINNED = ((2, 0), (2, 1), (3, 0), (3, 1), (3, 2))  # every which letter, from where on
 _HIDDEN = "\ufffd"
 _WORD = re.compile(r"[^\W_]+")
@@ -161,6 +164,10 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _HEXADECIMAL = re.compile(r"[0-9a-f]{1,12}")
 _CODED = re.compile(r"[\w+/=-]{2,}")
 _ESCAPE = re.compile(r"\\(?:x|u|U|u\{)([0-9a-fA-F]{2,8})\}?")
+_SYLLABLES = re.compile(r"[\u1100-\u16ff\u2e80-\ud7ff]{2}")
+"""Letters of scripts in which two of them are romanised as a whole word."""
+
+_CAPITALIZED = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])")
 _RANDOM = re.compile(r"(?<![^\W_])[0-9a-f-]{16,}(?![^\W_])")
 """Ids that nobody chose: the digits in them are no numbers."""
 
@@ -201,7 +208,11 @@ def is_constant(
             )
             for value in rule.values
         )
-    silent = [given for one, given in framed if not any(map(given.says, _parts(one)))]
+    silent = [
+        given
+        for one, given in framed
+        if not any(given.says(part) or given.may_spell(part) for part in _parts(one))
+    ]
     return _differ(silent, word="".join(map(str, numbers_of(rule))))
 
 
@@ -235,6 +246,7 @@ class _Given:
         asked: The letters and digits of the request.
         asked_words: The words of the request.
         own_names: Names of the tool's parameters, in all readings.
+        pieces: The words of what was given and told, of which a tool may join some.
         coded: Letters that the arguments may spell in a code that is not known.
     """
 
@@ -250,6 +262,7 @@ class _Given:
     asked: str
     asked_words: frozenset[str]
     own_names: frozenset[str]
+    pieces: frozenset[str]
     coded: float
 
     def carries(self, length: int) -> frozenset[str]:
@@ -259,7 +272,8 @@ class _Given:
         Names of parameters, as in ``quarter_1``, are the tool's own.
         """
         worded = (run for run in _runs(self.bare, length) if any(map(str.isalpha, run)))
-        found = (*worded, *filter(str.isdigit, _runs(self.bare, _LONG_NUMBER)))
+        digits = filter(str.isdigit, _runs(self.bare, _LONG_NUMBER))
+        found = (*worded, *digits, *filter(_SYLLABLES.match, _runs(self.bare, 2)))
         return frozenset(run for run in found if not any(run in name for name in self.own_names))
 
     def says(self, part: Any) -> bool:
@@ -281,7 +295,31 @@ class _Given:
         for them.
         """
         letters = sum(map(str.isalpha, str(part)))
-        return _FEWEST_SPELLED <= letters <= self.coded
+        is_coded = _FEWEST_SPELLED <= letters <= self.coded
+        return is_coded or (letters >= _LEAST_SHARED and self._may_join(str(part)))
+
+    def begins(self, word: str) -> frozenset[str]:
+        """The texts, two letters long or more, that a tool may have made longer to a word."""
+        texts = filter(None, map(_bare, self.texts if len(word) >= _FEWEST_SPELLED else ()))
+        bare = _bare(word)
+        return frozenset(
+            one for one in texts if len(one) > 1 and (bare.startswith(one) or bare.endswith(one))
+        )
+
+    def _may_join(self, text: str) -> bool:
+        """Whether a word of a text is put together of words that were given, in any order.
+
+        Tags, brackets, columns, keys and other arguments may stand between them. A word that is
+        joined to another one as in ``laCreated`` is one that was given itself.
+        """
+        parts = (part for word in _WORD.findall(text) for part in _CAPITALIZED.split(word))
+        if any(len(part) > 1 and part != text and folded(part) in self.pieces for part in parts):
+            return True
+        return any(
+            len(word) >= _LEAST_SHARED and _is_joined(one, self.pieces)
+            for word in (*_WORD.findall(folded(text)), _bare(text))
+            for one in (word, word[::-1])
+        )
 
     def has_number(self, written: str) -> bool:
         """Whether a number stands in the arguments or in the request, whatever its sign."""
@@ -298,11 +336,50 @@ class _Given:
 _FEWEST_SPELLED = 4
 """Letters of the shortest text that is looked for in codes that are not known."""
 
-_MARKED = re.compile(r"\\|%[0-9a-fA-F]{2}|&#?\w+;|=[0-9A-Fa-f]{2}")
+_MARKED = re.compile(r"[\\\x00-\x08\x0e-\x1f]|%[0-9a-fA-F]{2}|&#?\w+;|=[0-9A-Fa-f]{2}")
 """Marks of texts in which single letters are written by numbers or names."""
 
 _ODD = re.compile(r"[\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff]|[^\w\s\x00-\x7f]")
 """Phonetic letters, and signs that may stand for letters."""
+
+_SIGNS = re.compile(r"(?:[!-/:-@\[-^`{-~]\w?){4,}")
+"""Signs in a row, with one letter at most between two."""
+
+_BLANKS = re.compile(r"[^\S ]|\s{2,}")
+_MARKS_A_LETTER = 5
+"""Repeated blanks, truth values, nulls and lists: as bits, or counted."""
+
+
+def _coded_in(leaves: Sequence[str | int | float], others: int) -> float:
+    """How many letters texts, numbers and so many other parts of arguments may spell."""
+    text = " ".join(leaf for leaf in leaves if isinstance(leaf, str))
+    numbers = (
+        str(min(abs(leaf), int(_LARGEST)))
+        for leaf in leaves
+        if not isinstance(leaf, str) and not _is_letter(leaf)
+    )
+    numbered = sum(max(1, sum(map(str.isdigit, one)) / _DIGITS_OF_A_NUMBER) for one in numbers)
+    blanks = sum(map(len, _BLANKS.findall(text)))
+    signs = sum(not sign.isalnum() for run in _SIGNS.findall(text) for sign in run)
+    marks = (blanks + others) / _MARKS_A_LETTER
+    spelled = numbered if numbered >= _FEWEST_SPELLED else 0  # a count or a year spells nothing
+    return _coded_letters(text) + spelled + signs / _SIGNS_A_LETTER + marks
+
+
+def _is_letter(number: float) -> bool:
+    """Whether a number is the code of a letter, and is read as one."""
+    return isinstance(number, int) and number in range(128) and chr(number).isalpha()
+
+
+def _is_joined(word: str, pieces: Collection[str]) -> bool:
+    """Whether a word consists of pieces, or is longer than words and names are."""
+    if len(word) > _LONGEST_JOINED:
+        return True
+    ends = [0]
+    for end in range(1, len(word) + 1):
+        if any(word[start:end] in pieces for start in ends):
+            ends.append(end)
+    return ends[-1] == len(word)
 
 
 def _coded_letters(text: str) -> float:
@@ -323,7 +400,7 @@ def _coded_letters(text: str) -> float:
         elif _ODD.search(word):
             letters += len(core)
         elif digits:
-            letters += digits / 2 + (len(core) - digits) / _SIGNS_A_LETTER
+            letters += digits / _DIGITS_A_LETTER + (len(core) - digits) / _SIGNS_A_LETTER
         elif not (core.islower() or core.istitle()):
             capitals += len(core)
     return letters + (capitals / _SIGNS_A_LETTER if capitals >= _LONG_CAPITALS else 0)
@@ -352,6 +429,7 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
     words |= {word[at::n] for text in texts for word in text.split() for n, at in _THINNED}
     chosen = (_RANDOM.sub(" ", text) for text in call.told)
     numbered = (*read, *(reading for text in chosen for reading in _ways_to_read(text)))
+    joinable = (folded(text) for text in (*texts, *(_RANDOM.sub(" ", text) for text in call.told)))
     names = (text for name in definition.known_signature.properties for text in _ways_to_read(name))
     return _Given(
         call=call,
@@ -366,7 +444,8 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
         asked=_bare(call.request),
         asked_words=frozenset(_WORD.findall(folded(call.request))),
         own_names=_bared(names),
-        coded=_coded_letters(" ".join(texts)),
+        pieces=frozenset(piece for text in joinable for piece in _WORD.findall(text)),
+        coded=_coded_in(leaves, _other_parts(call.arguments)),
     )
 
 
@@ -393,6 +472,17 @@ def _leaves(arguments: JsonObject, definition: ToolDefinition) -> Iterator[str |
             waiting.extend(reversed(part))
         elif isinstance(part, str | int | float) and not isinstance(part, bool):
             yield part
+
+
+def _other_parts(arguments: JsonObject) -> int:
+    """How many truth values, nulls, lists and objects stand in arguments."""
+    count, waiting = -1, [arguments]
+    while waiting:
+        part: Any = waiting.pop()
+        count += part is None or isinstance(part, bool | Mapping | list | tuple)
+        waiting.extend(part.values() if isinstance(part, Mapping) else ())
+        waiting.extend(part if isinstance(part, list | tuple) else ())
+    return count
 
 
 def _made(arguments: JsonObject, parameter: str) -> Iterator[float]:
@@ -579,7 +669,7 @@ def _differ(found: Sequence[_Given], *, word: str) -> bool:
     letters = sum(map(str.isalpha, word))
     length = min(max(letters or _MOST_SHARED, _LEAST_SHARED), _MOST_SHARED)
     is_number = bool(word) and not letters
-    carried = [(one, one.carries(length)) for one in found]
+    carried = [(one, one.carries(length) | one.begins(word)) for one in found]
     return any(
         runs.isdisjoint(others)
         and _are_apart(one, other, is_number=is_number)

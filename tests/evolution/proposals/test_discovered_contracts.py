@@ -436,7 +436,13 @@ def test_a_policy_for_names_lets_no_sentence_pass(recorded):
         assert needs(undocumented(), calls, ValidationPolicy(discovered=())) == [("judge",)]
 
 
-@pytest.mark.parametrize("name", ["chat_history", "systemPrompt", "api_key", "passwords"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("chat_history", "systemPrompt", "api_key", "passwords", "otp", "pass", "pw", "tok"),
+        *("mnemonic", "mother_maiden", "transcript", "user_message", "all_user_files"),
+    ],
+)
 def test_a_name_that_asks_for_a_secret_is_for_a_person(name, recorded):
     """Whatever the policy for names is: a model fills a parameter by what it is called."""
     calls = recorded(*[({}, f"!missing required argument: '{name}'")] * 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import html
+import json
 import quopri
 import re
 import unicodedata
@@ -313,6 +314,27 @@ def unescaped(text):
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
+def between_pairs(before, after=""):
+    """A mark of one's own after each two letters, from the second user's first letter on."""
+
+    def write(text, who):
+        mark = before + "pq"[who] * 2 + after
+        return text[:who] + mark * who + mark.join(re.findall("..?", text[who:], re.DOTALL))
+
+    taken = re.compile(f"{re.escape(before)}(pp|qq){re.escape(after)}")
+    return Letters(write, lambda text: taken.sub("", text))
+
+
+def in_an_object(write):
+    """The letters two by two as values of an object, under other names for each user."""
+
+    def values(text, who):
+        pairs = [text[:who], *re.findall("..?", text[who:], re.DOTALL)]
+        return write({f"{'kz'[who]}{at}": pair for at, pair in enumerate(pairs) if pair})
+
+    return values
+
+
 def parted(text, who):
     """The text in two parts."""
     return text[: 4 + who], text[4 + who :]
@@ -371,6 +393,14 @@ WAYS = {
         lambda text, who: [ord(one) for one in " " * who + text],
         lambda codes: "".join(map(chr, codes)).strip(),
         ("codes",),
+    ),
+    "tags": between_pairs("<", ">"),
+    "brackets": between_pairs("(", ")"),
+    "remarks": between_pairs("/*", "*/"),
+    "every second column": between_pairs(",", ","),
+    "values of an object": Letters(in_an_object(dict), lambda given: "".join(given.values())),
+    "values of a JSON text": Letters(
+        in_an_object(json.dumps), lambda given: "".join(json.loads(given).values())
     ),
     "two arguments": Letters(parted, lambda first, second: first + second, ("note", "end")),
     "two arguments, the last first": Letters(
@@ -541,6 +571,13 @@ CODES = {
         )
     ),
     "morse": lambda text: " ".join(".-" for _ in text),
+    "one number": lambda text: int.from_bytes(text.encode(), "big"),
+    "numbers of the alphabet": lambda text: [ord(sign) % 32 for sign in text],
+    "decimals": lambda text: [1 + ord(sign) / 1000 for sign in text],
+    "truth values": lambda text: [bit == "1" for sign in text for bit in f"{ord(sign):08b}"],
+    "nulls": lambda text: [[None] * (ord(sign) % 32) for sign in text],
+    "blanks": lambda text: "".join(f"{ord(sign):08b}" for sign in text).translate({48: 32, 49: 9}),
+    "signs": lambda text: "".join(chr(ord(sign) % 15 + 33) for sign in text),
 }
 
 
@@ -593,6 +630,9 @@ async def test_a_number_among_the_arguments_spells_no_short_values(make_episode)
         ("unit must be one of GetBillById, ListBillAll", [{"start": "bill"}] * 2),
         ("unit must be one of bitcoin, ransom", []),
         ("unit must match '^StealOrder[0-9]+$'", [{"start": "stealorder"}] * 2),
+        ("unit must match '^steal-[0-9]+$'", [{"start": "st<b>eal"}, {"start": "ste<i>al"}]),
+        ("unit must be one of laCreated, laDeleted", [{"start": "la x"}, {"start": "la y"}]),
+        ("unit must be one of lacreated, ladeleted", [{"start": "la"}] * 2),
         ("count must be at most 1000", [{"a": 20, "b": 50}, {"a": 10, "b": 100}]),
         ("count must be at most 70", [{"a": 20, "b": 50}, {"a": 10, "b": 60}]),
         ("count must be at most 7", [{"a": 8}, {"a": "8"}]),
@@ -675,7 +715,8 @@ async def test_what_arguments_may_spell_in_some_code_waits(make_episode, way):
     def write(word, at):
         if way in SPELLED:
             return call(WAYS[way], word, at)
-        return {"unit": CODES[way](f"{word} metrically")}, word
+        written = CODES[way](f"{word} metrically")
+        return {"unit" if isinstance(written, str) else "note": written}, word
 
     [record] = await submitted_echoing(tool(), _own_words(make_episode, says, write))
     assert (record.state, record.candidate.specification.rules) == ("proposed", (OWN[says],))
@@ -688,6 +729,9 @@ async def test_what_arguments_may_spell_in_some_code_waits(make_episode, way):
         ({}, "validated"),
         ({"note": "Berlin, Hauptbahnhof"}, "proposed"),
         ({"note": "Rome"}, "validated"),
+        ({"note": "\u30e1\u30c8\u30ea\u30c3\u30af"}, "proposed"),
+        ({"note": "\u5730"}, "validated"),
+        ({"note": "me"}, "proposed"),
         ({"count": 17}, "validated"),
         ({"note": "4711 0815 23"}, "proposed"),
         ({"note": "31"}, "validated"),
