@@ -278,7 +278,9 @@ async def evolve(
         ),
         considered=tuple(considered),
         passed_over=tuple(
-            one for one in dict.fromkeys(passed_over) if not tools or one.tool in tools
+            one
+            for one in dict.fromkeys(passed_over)
+            if not tools or one.tool in tools or one.reason == "unreadable"
         ),
         learned=learned,
         silent=silent,

@@ -92,8 +92,9 @@ async def library_round(
         episodes=episodes,
         tools=_order(manager.library, profile),
     )
+    unread = [one for one in done.passed_over if one.reason == "unreadable"]
     return LibraryRound(
-        proposals=tuple(_outcome(one, manager) for one in done.considered),
+        proposals=(*(_outcome(one, manager) for one in done.considered), *map(_unread, unread)),
         silent=tuple(f"{name}: {error}" for name, error in done.silent.items()),
     )
 
@@ -118,6 +119,13 @@ def _order(library: Library, profile: FailureProfile) -> tuple[str, ...]:
 
 def _words(definition: ToolDefinition) -> str:
     return "\n".join(texts_of(definition).values())
+
+
+def _unread(one: PassedOver) -> ProposalOutcome:
+    """What a policy or a feedback model wrote, and nobody can read, is told like a rejection."""
+    return ProposalOutcome(
+        tool=one.tool, stream="unreadable", state="rejected", why=one.why, codes=(one.reason,)
+    )
 
 
 def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:

@@ -118,16 +118,21 @@ def _about(episode):
 
 
 @pytest.mark.parametrize(
-    ("answer", "state"), [(GOOD, "active"), (BAD, "rejected"), ("so be it", "rejected")]
+    ("answer", "stream", "state"),
+    [
+        (GOOD, "feedback", "active"),
+        (BAD, "feedback", "rejected"),
+        ("so be it", "unreadable", "rejected"),
+    ],
 )
-def test_the_feedback_path_takes_what_passes_every_check(begin, answer, state):
+def test_the_feedback_path_takes_what_passes_every_check(begin, answer, stream, state):
     """A feedback model's text becomes active or is rejected; the record says why."""
     model = FunctionModel(lambda _: answer, name="teacher")
     settings = CoevolutionSettings(feedback=True)
     run = begin(settings, keeping={"feedback_model": model}).train(1)
     (record,) = run.source.records
     (one,) = record.proposals
-    assert (one.stream, one.state) == ("feedback", state)
+    assert (one.stream, one.state) == (stream, state)
     assert one.why
     assert bool(one.codes) == (state == "rejected")
     assert record.next_version == (2 if state == "active" else 1)

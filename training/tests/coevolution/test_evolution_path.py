@@ -62,8 +62,8 @@ def test_a_block_of_an_imperfect_episode_is_not_read(begin, bank):
 @pytest.mark.parametrize(
     ("block", "code"),
     [
-        (BLOCK.replace("loan_rate", "house_rate"), "unknown_tool"),
-        (BLOCK.replace("</description>", ""), "half_block"),
+        (BLOCK.replace("loan_rate", "house_rate"), "unreadable"),
+        (BLOCK.replace("</description>", ""), "unreadable"),
         (BLOCK.replace("periods(int)", "term(int)"), "unknown_parameter"),
     ],
 )
@@ -147,5 +147,5 @@ def test_one_of_several_blocks_of_a_step_is_taken(begin_writing):
     (record,) = source.records
     assert [one.state for one in record.proposals].count("active") == 1
     refused = {one.codes for one in record.proposals if one.state == "rejected"}
-    assert refused == {("conflict",), ("half_block",)}
+    assert refused == {("conflict",), ("unreadable",)}
     assert record.next_version == 2
