@@ -372,6 +372,9 @@ def _number(plain: Mapping[str, Any], kind: str) -> JsonObject | None:
     if low > high or (low == high and low in (above, below)):
         return None
     bounds = {keyword: plain[keyword] for keyword in _BOUNDS if keyword in plain}
+    # an engine may read one bound of a side alone: the tighter one stays
+    bounds.pop("minimum" if above >= least else "exclusiveMinimum", None)
+    bounds.pop("maximum" if below <= most else "exclusiveMaximum", None)
     if kind == "integer":  # without a bound, digits could continue forever
         first = math.ceil(max(low, -_MAX_INTEGER))
         last = math.floor(min(high, _MAX_INTEGER))
