@@ -84,7 +84,7 @@ def check_plain(path: Path) -> None:
                 raise StoreError(f"{name} is not a plain file, {words}")
             if found.st_nlink > 1 and name != file:
                 raise StoreError(f"{name} is a hard link, {words}")
-    with suppress(OSError):  # as before, or it is too short
+    with suppress(OSError):  # there is no journal, or it is too short to name anything
         _check_journal(f"{file}-journal")
 
 
