@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence, Set as AbstractSet
+from collections.abc import AsyncIterator, Iterator, Sequence, Set as AbstractSet
 from dataclasses import replace
 
 from agentkit.errors import ModelError, UsageError
@@ -82,11 +82,11 @@ class FallbackModel:
             ModelError: What the last model raised.
         """
         spent = Usage()
-        for model in self.models:
+        for left, model in self._in_order():
             try:
                 response = await model.complete(request)
             except self._on_errors:
-                if model is self.models[-1]:
+                if not left:
                     raise
                 continue
             spent += response.usage
@@ -97,8 +97,8 @@ class FallbackModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The same, its text as it arrives where the model streams."""
         spent = Usage()
-        for model in self.models:
-            may_pass = model is not self.models[-1]
+        for left, model in self._in_order():
+            may_pass = left > 0
             try:
                 async for event in _events(model, request):
                     if isinstance(event, ModelResponse):
@@ -112,6 +112,10 @@ class FallbackModel:
             except self._on_errors:
                 if not may_pass:
                     raise
+
+    def _in_order(self) -> Iterator[tuple[int, ChatModel]]:
+        """Each model, and how many are left after it; one may stand there twice."""
+        return zip(reversed(range(len(self.models))), self.models, strict=True)
 
 
 def _refuses(response: ModelResponse) -> bool:

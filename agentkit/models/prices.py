@@ -133,13 +133,17 @@ def _found(name: str) -> Iterator[tuple[Price, str]]:
 def tell_price(name: str, price: Price) -> None:
     """Remember the price of a model on this machine."""
     record = {**_user_prices(), name: (price.prompt, price.completion, price.cached)}
-    path = cache_directory() / "prices.json"
+    path = _user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1), encoding="utf-8")
 
 
+def _user_file() -> Path:
+    return cache_directory() / "prices.json"
+
+
 def _user_prices() -> Mapping[str, Any]:
-    path = cache_directory() / "prices.json"
+    path = _user_file()
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     except ValueError as error:

@@ -244,6 +244,24 @@ async def test_the_last_word_is_the_last_models():
         FallbackModel()
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_model_that_stands_there_twice_is_asked_twice(stream):
+    """What is left is counted by place, not by which model it is."""
+    turns = iter([ModelConnectionError("away")])
+
+    def answer(_):
+        for error in turns:
+            raise error
+        return "Hello."
+
+    twice = FallbackModel(*[FunctionModel(answer)] * 2)
+    if stream:
+        events = [event async for event in Agent(twice).stream("Hi")]
+        assert events[-1].result.output == "Hello."
+    else:
+        assert (await Agent(twice).run("Hi")).output == "Hello."
+
+
 async def test_a_stream_that_has_spoken_is_not_begun_anew():
     """Words of two models would mix, so the error ends the run."""
 

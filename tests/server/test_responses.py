@@ -26,6 +26,13 @@ def client(no_tls):
     return make
 
 
+async def streamed(sdk, request):
+    """The events of an answer, and the whole that the SDK makes of them."""
+    async with sdk, sdk.responses.stream(model="agent", input=request) as stream:
+        events = [event async for event in stream]
+        return events, await stream.get_final_response()
+
+
 async def test_an_answer_comes_whole(client, make_app, served, store, keys):
     """Text, status and usage are where the SDK looks, and the id is that of the episode."""
     with served(make_app(keys=keys)) as url:
@@ -48,10 +55,7 @@ async def test_a_stream_has_the_items_of_the_whole_answer(client, make_app, serv
     with ProviderServer([Reply(reasoning="Three eights.", text="24 it is")]) as provider:
         model = OpenAICompatibleModel("m", base_url=provider.base_url)
         with served(make_app(model)) as url:
-            sdk = client(url)
-            async with sdk, sdk.responses.stream(model="agent", input="3 x 8?") as stream:
-                events = [event async for event in stream]
-                final = await stream.get_final_response()
+            events, final = await streamed(client(url), "3 x 8?")
     kinds = [event.type for event in events]
     assert kinds[:2] == ["response.created", "response.in_progress"]
     assert kinds[-1] == "response.completed"
@@ -74,10 +78,7 @@ async def test_each_turn_has_its_own_reasoning(client, make_app, served):
     with ProviderServer(replies) as provider:
         model = OpenAICompatibleModel("m", base_url=provider.base_url)
         with served(make_app(model)) as url:
-            sdk = client(url)
-            async with sdk, sdk.responses.stream(model="agent", input="1 + 2?") as stream:
-                events = [event async for event in stream]
-                final = await stream.get_final_response()
+            events, final = await streamed(client(url), "1 + 2?")
     assert [item.type for item in final.output] == ["reasoning", "message"] * 2
     assert [item.content[0].text.strip() for item in final.output] == [
         *("I add.", "One moment.", "Three.", "It is 3.")
@@ -139,10 +140,7 @@ async def test_a_call_stands_behind_the_text_before_it(client, make_app, served)
     call = ToolCall(call_id="c1", name="desk.ask")
     said = AssistantMessage(text="I ask.", tool_calls=(call,))
     with served(make_app(lambda _: said)) as url:
-        sdk = client(url)
-        async with sdk, sdk.responses.stream(model="agent", input="Ask") as stream:
-            events = [event async for event in stream]
-            final = await stream.get_final_response()
+        events, final = await streamed(client(url), "Ask")
     added = [e.output_index for e in events if e.type == "response.output_item.added"]
     assert added == [0, 1]
     assert [item.type for item in final.output] == ["message", "function_call"]

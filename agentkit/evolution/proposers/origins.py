@@ -427,9 +427,9 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
     bare, told = _bared(read), _bared(heard)
     words = {word for text in (*read, *heard) for word in _WORD.findall(folded(text))}
     words |= {word[at::n] for text in texts for word in text.split() for n, at in _THINNED}
-    chosen = (_RANDOM.sub(" ", text) for text in call.told)
+    chosen = [_RANDOM.sub(" ", text) for text in call.told]
     numbered = (*read, *(reading for text in chosen for reading in _ways_to_read(text)))
-    joinable = (folded(text) for text in (*texts, *(_RANDOM.sub(" ", text) for text in call.told)))
+    joinable = map(folded, (*texts, *chosen))
     names = (text for name in definition.known_signature.properties for text in _ways_to_read(name))
     return _Given(
         call=call,

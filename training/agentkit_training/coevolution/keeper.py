@@ -92,9 +92,13 @@ async def library_round(
         episodes=episodes,
         tools=_order(manager.library, profile),
     )
-    unread = [one for one in done.passed_over if one.reason == "unreadable"]
+    unread = [  # what a policy or a feedback model wrote, and nobody can read
+        _rejected(one.tool, one.why, one.reason, stream="unreadable")
+        for one in done.passed_over
+        if one.reason == "unreadable"
+    ]
     return LibraryRound(
-        proposals=(*(_outcome(one, manager) for one in done.considered), *map(_unread, unread)),
+        proposals=(*(_outcome(one, manager) for one in done.considered), *unread),
         silent=tuple(f"{name}: {error}" for name, error in done.silent.items()),
     )
 
@@ -119,13 +123,6 @@ def _order(library: Library, profile: FailureProfile) -> tuple[str, ...]:
 
 def _words(definition: ToolDefinition) -> str:
     return "\n".join(texts_of(definition).values())
-
-
-def _unread(one: PassedOver) -> ProposalOutcome:
-    """What a policy or a feedback model wrote, and nobody can read, is told like a rejection."""
-    return ProposalOutcome(
-        tool=one.tool, stream="unreadable", state="rejected", why=one.why, codes=(one.reason,)
-    )
 
 
 def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
@@ -230,10 +227,10 @@ def is_success(episode: Episode, rho: float) -> bool:
     return max(float(verdict.passed), verdict.score) >= rho
 
 
-def _rejected(tool: str, why: str, *codes: str) -> ProposalOutcome:
+def _rejected(tool: str, why: str, *codes: str, stream: str = "composite") -> ProposalOutcome:
     return ProposalOutcome(
         tool=tool,
-        stream="composite",
+        stream=stream,
         state="rejected",
         why=why,
         codes=tuple(dict.fromkeys(codes)),
