@@ -41,7 +41,6 @@ from agentkit_bench.comparable import (
     Definitions,
     by_name,
     comparable_call,
-    is_readable,
     mark_of,
 )
 
@@ -123,35 +122,6 @@ def _steps_of(written: str) -> Path:
     return tuple(steps)
 
 
-NOWHERE = object()
-"""What a path leads to where there is nothing. ``None`` is a value."""
-
-
-def value_at(result: Any, path: Path) -> Any:
-    """The part of a result that a path means, or ``NOWHERE``.
-
-    A name where there is a list is looked for in its first item; a number may be an index or the
-    name of a field.
-
-    Example:
-        >>> value_at({"rows": [{"id": 7}]}, ("rows", "id"))
-        7
-    """
-    for step in path:
-        while isinstance(step, str) and isinstance(result, list | tuple):
-            if not result:
-                return NOWHERE
-            result = result[0]
-        if isinstance(result, Mapping):
-            key = step if step in result else str(step)
-            result = result.get(key, NOWHERE)
-        elif isinstance(result, list | tuple) and isinstance(step, int) and step < len(result):
-            result = result[step]
-        else:
-            return NOWHERE
-    return result
-
-
 def label_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> float:
     """F1 of one answer's labels, each counted as often as it occurs; 1 when both have none.
 
@@ -181,21 +151,6 @@ class FlowCall:
     name: str
     arguments: JsonObject = field(default_factory=dict)
     label: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExecutedCall:
-    """A call that was run, with concrete arguments.
-
-    Attributes:
-        name: The tool.
-        arguments: What it was given.
-        result: What it returned, as JSON data.
-    """
-
-    name: str
-    arguments: JsonObject = field(default_factory=dict)
-    result: Any = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,40 +212,6 @@ def compare_data_flow(
     return _match(made, wanted, pairs, is_full=same_wiring)
 
 
-def compare_executed_flow(
-    executed: Sequence[ExecutedCall], gold: Sequence[CallLike], definitions: Definitions
-) -> DataFlowMatch:
-    """Compare calls that were run with gold calls that refer to results.
-
-    Where the gold call has a reference, the executed one must have been given the value that the
-    result of its earlier counterpart holds at that place, equal under the tool's schema; how the
-    model came by it does not matter. Calls that failed are best left out: nothing flows from them.
-
-    Args:
-        executed: What was run, in order.
-        gold: The gold calls, in order.
-        definitions: The tools that may be called.
-
-    Example:
-        >>> gold = [
-        ...     FlowCall(name="find", arguments={"place": "Aker"}),
-        ...     FlowCall(name="ships", arguments={"near": "$var1.rows[0].id$"}),
-        ... ]
-        >>> harbours = {"rows": [{"id": 7}]}
-        >>> executed = [
-        ...     ExecutedCall(name="find", arguments={"place": "Aker"}, result=harbours),
-        ...     ExecutedCall(name="ships", arguments={"near": 7}),
-        ... ]
-        >>> compare_executed_flow(executed, gold, []).is_full
-        True
-    """
-    known = by_name(definitions)
-    made, wanted = _concrete(executed, known), _read(gold, known)
-    pairs = tuple(sorted(_followed(executed, made, wanted, known).items()))
-    is_full = len(pairs) == len(made.calls) == len(wanted.calls)
-    return _match(made, wanted, pairs, is_full=is_full)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Use:
     """A reference at one place of a call's arguments, to the call at ``producer``."""
@@ -341,12 +262,6 @@ def _read(calls: Sequence[CallLike], known: Mapping[str, ToolDefinition]) -> _An
             }
         )
     return _Answer(calls=compared, trees=tuple(trees), problems=tuple(problems))
-
-
-def _concrete(calls: Sequence[ExecutedCall], known: Mapping[str, ToolDefinition]) -> _Answer:
-    """Calls without references: a dollar sign in an argument is a dollar sign."""
-    compared = tuple(comparable_call(call, known) for call in calls)
-    return _Answer(calls=compared, trees=tuple({} for _ in compared), problems=())
 
 
 def _label(call: CallLike, at: int) -> str:
@@ -418,9 +333,6 @@ def _parameters(answer: _Answer) -> Iterator[tuple[str, str]]:
     return ((call.name, name) for call in answer.calls for name in call.given)
 
 
-# --- answers with references ----------------------------------------------------------------------
-
-
 def _number(key: Hashable, ids: dict[Hashable, int]) -> int:
     """A small number for a key, the same for equal keys."""
     return ids.setdefault(key, len(ids))
@@ -486,90 +398,3 @@ def _paired(gold: Sequence[int], made: Sequence[int]) -> tuple[tuple[int, int], 
     for at in reversed(range(len(made))):
         waiting[made[at]].append(at)
     return tuple((at, waiting[key].pop()) for at, key in enumerate(gold) if waiting[key])
-
-
-# --- answers that were run ------------------------------------------------------------------------
-
-_MOST_TRIALS = 2_000
-"""How many pairings of calls that look alike are tried before the best so far is taken."""
-
-
-def _followed(
-    executed: Sequence[ExecutedCall],
-    made: _Answer,
-    wanted: _Answer,
-    known: Mapping[str, ToolDefinition],
-) -> dict[int, int]:
-    """The executed call of each gold call, for as many as can be found.
-
-    A depth-first search, as calls that look alike may have returned different things.
-    """
-    search = _Search(executed=executed, made=made, wanted=wanted, known=known)
-    best: dict[int, int] = {}
-    waiting: list[tuple[int, dict[int, int]]] = [(0, {})]
-    for _ in range(_MOST_TRIALS + len(wanted.calls)):
-        if not waiting or len(best) == len(wanted.calls):
-            break
-        at, pairing = waiting.pop()
-        best = max(best, pairing, key=len)
-        if at == len(wanted.calls):
-            continue
-        counterparts = search.counterparts(at, pairing)
-        waiting.extend((at + 1, {**pairing, at: one}) for one in reversed(counterparts))
-        if not counterparts:
-            waiting.append((at + 1, pairing))
-    return best
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Search:
-    executed: Sequence[ExecutedCall]
-    made: _Answer
-    wanted: _Answer
-    known: Mapping[str, ToolDefinition]
-
-    def counterparts(self, at: int, pairing: Mapping[int, int]) -> list[int]:
-        """The executed calls that gold call ``at`` can be, one for each result they had."""
-        tree = self.wanted.trees[at]
-        producers = {use.producer for _, use in _uses(tree, ())}
-        if not self.wanted.calls[at].is_readable or not producers <= pairing.keys():
-            return []
-        name = self.wanted.calls[at].name
-        try:
-            arguments = {key: self._filled(value, pairing) for key, value in tree.items()}
-        except LookupError:
-            return []
-        expected = comparable_call(FlowCall(name=name, arguments=arguments), self.known)
-        first = max((pairing[producer] + 1 for producer in producers), default=0)
-        taken = set(pairing.values())
-        found: dict[Hashable, int] = {}
-        for place in range(first, len(self.executed)):
-            if place not in taken and self.made.calls[place].equals(expected):
-                found.setdefault(self._result_mark(place), place)
-        return list(found.values())
-
-    def _result_mark(self, place: int) -> Hashable:
-        result = self.executed[place].result
-        return mark_of(result) if is_readable({"result": result}) else ("call", place)
-
-    def _filled(self, tree: _Tree, pairing: Mapping[int, int]) -> Any:
-        """The arguments with values in place of references.
-
-        Raises:
-            LookupError: A result does not hold the place.
-        """
-        if isinstance(tree, _Words):
-            values = [
-                piece
-                if isinstance(piece, str)
-                else value_at(self.executed[pairing[piece.producer]].result, piece.path)
-                for piece in tree.pieces
-            ]
-            if any(value is NOWHERE for value in values):
-                raise LookupError("a result does not hold what a reference means")
-            return values[0] if len(values) == 1 else "".join(map(str, values))
-        if isinstance(tree, dict):
-            return {key: self._filled(item, pairing) for key, item in tree.items()}
-        if isinstance(tree, list):
-            return [self._filled(item, pairing) for item in tree]
-        return tree

@@ -17,12 +17,7 @@ from agentkit.evaluation.verifiers.calls import (
 )
 from agentkit.evaluation.verifiers.verdicts import faulty, judged
 from agentkit.tools.definition import ToolDefinition
-from agentkit_bench.data_flow import (
-    DataFlowMatch,
-    ExecutedCall,
-    compare_data_flow,
-    compare_executed_flow,
-)
+from agentkit_bench.data_flow import DataFlowMatch, compare_data_flow
 
 _REFERENCE = re.compile(r"\$var\d+[^$]*\$")
 
@@ -41,8 +36,9 @@ class DataFlow:
     """Calls through which data flows as through the gold ones, whatever its values (NESTFUL).
 
     Attributes:
-        calls: The gold calls in order. A reference to the result of an earlier one is the text
-            ``$var2.rows[0].id$``: the second call's result, and where in it.
+        calls: The gold calls in order. Where calls are planned and not run, a reference to the
+            result of an earlier one is the text ``$var2.rows[0].id$``: the second call's result,
+            and where in it.
     """
 
     calls: tuple[GoldCall, ...]
@@ -70,9 +66,8 @@ class DataFlow:
 class DataFlowVerifier:
     """Passes when the calls are the gold ones up to the names of results.
 
-    Calls that were run are compared by the values that flowed (``compare_executed_flow``), those
-    that failed left out; calls that were only planned by their references to each other
-    (``compare_data_flow``). The score is the partial sequence match.
+    Of calls that were run, those that failed are left out; of calls that were only planned, those
+    that a learned rule refused. The score is the partial sequence match.
 
     Args:
         expected: The gold calls.
@@ -105,21 +100,10 @@ class DataFlowVerifier:
 
     def _compared(self, episode: Episode) -> tuple[MadeCalls, DataFlowMatch]:
         """The calls that count, and how they compare."""
-        made, gold = MadeCalls.of(episode), self._expected.calls
-        run = {
-            at: result
-            for at, result in enumerate(made.results)
-            if result is not None and result.status == "ok"
-        }
-        if not run:
-            made = made.only(tuple(sorted(set(range(len(made.calls))) - made.refused)))
-            return made, compare_data_flow(made.calls, gold, self._definitions)
-        worked = made.only(tuple(run))
-        executed = [
-            ExecutedCall(name=call.name, arguments=call.arguments, result=result.value)
-            for call, result in zip(worked.calls, run.values(), strict=True)
-        ]
-        return worked, compare_executed_flow(executed, gold, self._definitions)
+        made = MadeCalls.of(episode)
+        ran = [at for at, one in enumerate(made.results) if one is not None and one.status == "ok"]
+        made = made.only(ran or sorted(set(range(len(made.calls))) - made.refused))
+        return made, compare_data_flow(made.calls, self._expected.calls, self._definitions)
 
     def _differences(self, made: MadeCalls, match: DataFlowMatch) -> Iterator[Evidence]:
         for problem in match.problems:

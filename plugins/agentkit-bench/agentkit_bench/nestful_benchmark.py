@@ -10,9 +10,10 @@ it has not seen. Here these are tool calls in one message, whose schemas take re
 recorded what its calls returned, and these responses are replayed (``RecordedWorld``); the other
 sources recorded nothing, so they are not asked.
 
-Either way a right answer makes the gold calls, with data that flows as between those
-(``DataFlow``); upstream's F1 scores and sequence matches are in the verdict's metrics. Executed
-calls that were refused do not count, so a model may recover; a call that is repeated counts twice.
+Either way a right answer makes the gold calls (``DataFlow``): planned, with data that flows as
+between those, executed, with the values that were recorded. Upstream's F1 scores and sequence
+matches are in the verdict's metrics. Executed calls that were refused do not count, so a model may
+recover; a call that is repeated counts twice.
 
 Upstream's release names no tools for a question. Each question offers the tools of its gold answer
 among others of the same source, up to ``OFFERED`` in all, chosen and ordered without regard to the
@@ -27,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agentkit.errors import ModelRetry
 from agentkit.evaluation.expectations import GoldCall
@@ -227,7 +228,7 @@ def nestful_benchmark(
         DatasetError: The folder does not hold NESTFUL.
     """
     nestful = load_nestful(folder)
-    way: _Way = _Planned(nestful) if asking == "planned" else _Executed(nestful)
+    way: _Planned | _Executed = _Planned(nestful) if asking == "planned" else _Executed(nestful)
     known = {definition.name: definition for definition in nestful.definitions}
     tasks: list[Task] = []
     left_out: list[LeftOut] = []
@@ -237,7 +238,7 @@ def nestful_benchmark(
             category=question.category,
             request=question.trajectory.request,
             offered=_offered(question, known.values(), offered),
-            expects=(DataFlow(calls=question.calls),),
+            expects=(DataFlow(calls=tuple(way.gold(question))),),
             instructions=way.instructions,
         )
         reason = next(task_problems(task, known), "") or _broken(question) or way.why_not(question)
@@ -261,27 +262,6 @@ def _broken(question: NestfulQuestion) -> str:
     return next((f"the gold {problem}" for problem in match.gold_problems), "")
 
 
-class _Way(Protocol):
-    """A way of asking."""
-
-    instructions: str
-    definitions: Mapping[str, ToolDefinition]
-
-    def why_not(self, question: NestfulQuestion) -> str:
-        """Why a question can not be asked so; empty when it can."""
-        ...
-
-    @property
-    def world(self) -> Callable[[Task], Environment] | None:
-        """Makes the world that calls run in; None where they do not run."""
-        ...
-
-    @property
-    def adapt(self) -> Callable[[ToolDefinition], ToolDefinition] | None:
-        """Changes definitions so that they can be offered; None where they can as they are."""
-        ...
-
-
 class _Planned:
     """All calls at once."""
 
@@ -291,15 +271,20 @@ class _Planned:
     def __init__(self, nestful: Nestful) -> None:
         self._plain = {definition.name: definition for definition in nestful.definitions}
         self._fields = nestful.fields
-        self.adapt = self._plannable
         self.definitions: Mapping[str, ToolDefinition] = {
-            definition.name: self._plannable(definition) for definition in nestful.definitions
+            definition.name: self.adapt(definition) for definition in nestful.definitions
         }
 
-    def _plannable(self, definition: ToolDefinition) -> ToolDefinition:
+    def adapt(self, definition: ToolDefinition) -> ToolDefinition:
+        """A definition that takes references."""
         return plannable(definition, self._fields.get(definition.name, ()))
 
+    def gold(self, question: NestfulQuestion) -> Iterable[GoldCall]:
+        """The gold calls, with references to results that are not there yet."""
+        return question.calls
+
     def why_not(self, question: NestfulQuestion) -> str:
+        """Why a question can not be asked so; empty when it can."""
         for call in question.calls:
             definition = self.definitions[call.name]
             flowing = [name for name, value in call.arguments.items() if refers(value)]
@@ -322,25 +307,25 @@ class _Executed:
             definition.name: definition for definition in nestful.definitions
         }
         self._questions = {one.trajectory.trajectory_id: one for one in nestful.questions}
-        self.world = self._world
 
     def why_not(self, question: NestfulQuestion) -> str:
+        """Why a question can not be asked so; empty when it can."""
         if not question.is_recorded:
             return "what its calls return was not recorded"
-        for call in self._gold(question):
+        for call in self.gold(question):
             if refers(call.arguments):
                 return "a recorded response is cut short, and a later call needs what is missing"
             for problem in gold_call_problems(call, self.definitions[call.name]):
                 return f"the gold call {call.name}: {problem}"
         return ""
 
-    def _gold(self, question: NestfulQuestion) -> Iterator[GoldCall]:
+    def gold(self, question: NestfulQuestion) -> Iterator[GoldCall]:
         """The gold calls, with the values that the records hold for their references."""
         trajectory = question.trajectory
         for at, step in enumerate(trajectory.steps):
             yield GoldCall(name=step.tool, arguments=trajectory.arguments(at))
 
-    def _world(self, task: Task) -> Environment:
+    def world(self, task: Task) -> Environment:
         """The records of the question, behind the tools that it offers."""
         trajectory = self._questions[task.task_id].trajectory
         return RecordedWorld(trajectory, [self.definitions[name] for name in task.offered])
