@@ -45,13 +45,13 @@ from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport import open_transport, place
 from agentkit.models.wire import (
-    MALFORMED_KEY,
     WireNames,
     checked_extra,
     decode_call,
     encode_body,
     follows_protocol,
     object_of,
+    sent_arguments,
     text_of,
     with_distinct_ids,
 )
@@ -139,7 +139,7 @@ def anthropic_model(
         ),
         headers=api_headers(None, {"x-api-key": key, "anthropic-version": _API_VERSION}),
         transport=open_transport("auto", None, url=url),
-        accepts=ACCEPTED,
+        media=ACCEPTED,
         retry=retry,
         timeout_seconds=timeout_seconds,
     )
@@ -345,9 +345,8 @@ def _blocks(
     if message.text.strip():  # text of white space alone is refused
         blocks.append({"type": "text", "text": message.text})
     for call in message.tool_calls if isinstance(message, AssistantMessage) else ():
-        arguments = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
-        name = names.encode(call.name)
-        blocks.append({"type": "tool_use", "id": call.call_id, "name": name, "input": arguments})
+        used = {"id": call.call_id, "name": names.encode(call.name), "input": sent_arguments(call)}
+        blocks.append({"type": "tool_use", **used})
     return blocks
 
 

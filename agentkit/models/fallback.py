@@ -81,26 +81,20 @@ class FallbackModel:
         Raises:
             ModelError: What the last model raised.
         """
-        spent = Usage()
-        for left, model in self._in_order():
-            try:
-                response = await model.complete(request)
-            except self._on_errors:
-                if not left:
-                    raise
-                continue
-            spent += response.usage
-            if not _refuses(response):
-                break
-        return replace(response, usage=spent)
+        *_, answer = [event async for event in self._answered(request, streams=False)]
+        assert isinstance(answer, ModelResponse)
+        return answer
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The same, its text as it arrives where the model streams."""
+        return self._answered(request, streams=True)
+
+    async def _answered(self, request: ModelRequest, *, streams: bool) -> AsyncIterator[ModelEvent]:
         spent = Usage()
         for left, model in self._in_order():
             may_pass = left > 0
             try:
-                async for event in _events(model, request):
+                async for event in _events(model, request, streams=streams):
                     if isinstance(event, ModelResponse):
                         spent += event.usage
                         if may_pass and _refuses(event):
@@ -122,8 +116,10 @@ def _refuses(response: ModelResponse) -> bool:
     return response.finish_reason == "content_filter"
 
 
-async def _events(model: ChatModel, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-    if isinstance(model, StreamingChatModel):
+async def _events(
+    model: ChatModel, request: ModelRequest, *, streams: bool
+) -> AsyncIterator[ModelEvent]:
+    if streams and isinstance(model, StreamingChatModel):
         async for event in model.stream(request):
             yield event
         return

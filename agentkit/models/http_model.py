@@ -23,7 +23,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol, Self
 
 from agentkit.errors import ModelConnectionError, ModelTimeoutError
@@ -44,10 +44,11 @@ from agentkit.models.wire import EventParser, parse_object, read_body
 _DRAIN_SECONDS = 0.2
 
 
+@dataclass(eq=False, repr=False)
 class RemoteModel(ABC):
     """A model that answers over a network: each request has timeouts and is tried again.
 
-    Args:
+    Attributes:
         name: The model's name.
         provider_name: The provider, in OpenTelemetry's terms.
         retry: When to send a request again.
@@ -55,26 +56,14 @@ class RemoteModel(ABC):
             ``ModelSettings.timeout_seconds`` wins.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        provider_name: str,
-        retry: RetryPolicy = DEFAULT_RETRY,
-        timeout_seconds: float = 60.0,
-    ) -> None:
-        self.provider_name = provider_name
-        self._name = name
-        self._retry = retry
-        self._timeout_seconds = timeout_seconds
+    name: str
+    _: KW_ONLY
+    provider_name: str
+    retry: RetryPolicy = DEFAULT_RETRY
+    timeout_seconds: float = 60.0
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._name!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
+        return f"{type(self).__name__}({self.name!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,7 +82,7 @@ class RemoteModel(ABC):
             ModelError: The model could not answer; a subclass says why.
             UsageError: Something in the request is not JSON data.
         """
-        return await with_retries(self._retry, lambda: self._complete_once(request))
+        return await with_retries(self.retry, lambda: self._complete_once(request))
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield text as it arrives, then the whole response exactly once.
@@ -104,7 +93,7 @@ class RemoteModel(ABC):
             ModelError: As ``complete``; half a stream is a ``ModelConnectionError``.
             UsageError: Something in the request is not JSON data.
         """
-        return stream_with_retries(self._retry, lambda: self._stream_once(request))
+        return stream_with_retries(self.retry, lambda: self._stream_once(request))
 
     @abstractmethod
     async def _answer(self, request: ModelRequest, idle: IdleTimeout) -> ModelResponse:
@@ -126,7 +115,7 @@ class RemoteModel(ABC):
 
     @contextmanager
     def _timeout(self, request: ModelRequest) -> Iterator[IdleTimeout]:
-        seconds = request.settings.timeout_seconds or self._timeout_seconds
+        seconds = request.settings.timeout_seconds or self.timeout_seconds
         try:
             yield IdleTimeout(seconds)
         except TimeoutError as error:
@@ -170,72 +159,51 @@ class Exchange:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HttpModel(RemoteModel):
     """A model behind an HTTP API.
 
-    Args:
-        name: The model's name.
-        provider_name: See ``RemoteModel``.
+    Attributes:
         begin: Starts an exchange for a request; its argument says whether to stream.
         url: Where requests go.
         endpoint: The endpoint, for error messages.
         headers: Headers of every request.
         transport: Sends them.
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
-        accepts: What it accepts beside text, see ``agentkit.models.accepted_media``, or a function
+        media: What it accepts beside text, see ``agentkit.models.accepted_media``, or a function
             that returns it.
-        retry: See ``RemoteModel``.
-        timeout_seconds: See ``RemoteModel``.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        provider_name: str,
-        begin: Callable[[ModelRequest, bool], Exchange],
-        url: str,
-        endpoint: Endpoint,
-        headers: Mapping[str, str],
-        transport: Transport,
-        prices: Prices | None = None,
-        accepts: AbstractSet[str] | Callable[[], AbstractSet[str]] = frozenset(),
-        retry: RetryPolicy = DEFAULT_RETRY,
-        timeout_seconds: float = 60.0,
-    ) -> None:
-        super().__init__(
-            name, provider_name=provider_name, retry=retry, timeout_seconds=timeout_seconds
-        )
-        self._begin = begin
-        self._url = url
-        self._endpoint = endpoint
-        self._headers = headers
-        self._transport = transport
-        self._prices = prices
-        self._accepts = accepts
+    begin: Callable[[ModelRequest, bool], Exchange]
+    url: str
+    endpoint: Endpoint
+    headers: Mapping[str, str]
+    transport: Transport
+    prices: Prices | None = None
+    media: AbstractSet[str] | Callable[[], AbstractSet[str]] = frozenset()
 
     @property
     def accepts(self) -> AbstractSet[str]:
         """What the model accepts beside text."""
-        return self._accepts() if callable(self._accepts) else self._accepts
+        return self.media() if callable(self.media) else self.media
 
     @property
     def reports_cost(self) -> bool:
         """Whether answers come with what they cost."""
-        prices = self._prices
-        return isinstance(prices, Price) or (prices is not None and self._name in prices)
+        prices = self.prices
+        return isinstance(prices, Price) or (prices is not None and self.name in prices)
 
     async def close(self) -> None:
         """Close the connections of the running event loop; a later request opens new ones."""
-        await self._transport.close()
+        await self.transport.close()
 
     async def _answer(self, request: ModelRequest, idle: IdleTimeout) -> ModelResponse:
-        exchange = self._begin(request, False)
+        exchange = self.begin(request, False)
         return await idle.wait(self._whole(exchange))
 
     def _sent(self, exchange: Exchange) -> AbstractAsyncContextManager[HttpStream]:
-        headers = {**self._headers, **exchange.headers} if exchange.headers else self._headers
-        return self._transport.stream(self._url, headers, exchange.body)
+        headers = {**self.headers, **exchange.headers} if exchange.headers else self.headers
+        return self.transport.stream(self.url, headers, exchange.body)
 
     async def _whole(self, exchange: Exchange) -> ModelResponse:
         sending = self._sent(exchange)
@@ -246,7 +214,7 @@ class HttpModel(RemoteModel):
     async def _events(
         self, request: ModelRequest, idle: IdleTimeout
     ) -> AsyncGenerator[ModelEvent, None]:
-        exchange, has_spoken = self._begin(request, True), False
+        exchange, has_spoken = self.begin(request, True), False
         async with AsyncExitStack() as stack:
             opening = self._sent(exchange)
             answer = await idle.wait(stack.enter_async_context(opening))
@@ -273,32 +241,32 @@ class HttpModel(RemoteModel):
                 if data == "[DONE]":
                     await _drain(answer)
                     return
-                event = parse_object(data, f"an event in the stream of {self._endpoint.place}")
+                event = parse_object(data, f"an event in the stream of {self.endpoint.place}")
                 self._refuse_error(event, answer.headers)
                 delta = exchange.assembler.add(event)
                 if delta is not None:
                     yield delta
         if not exchange.assembler.is_finished:
-            raise cut_short(self._endpoint.place)
+            raise cut_short(self.endpoint.place)
 
     def _decoded(self, answer: HttpStream, body: bytes) -> JsonObject:
         if answer.status != 200:
             raise status_error(
-                self._endpoint, status=answer.status, headers=answer.headers, body=body
+                self.endpoint, status=answer.status, headers=answer.headers, body=body
             )
-        decoded = parse_object(body, f"the answer of {self._endpoint.place}")
+        decoded = parse_object(body, f"the answer of {self.endpoint.place}")
         self._refuse_error(decoded, answer.headers)
         return decoded
 
     def _refuse_error(self, answer: JsonObject, headers: Mapping[str, str]) -> None:
-        error = embedded_error(self._endpoint, answer, headers)
+        error = embedded_error(self.endpoint, answer, headers)
         if error is not None:
             raise error
 
     def _priced(self, response: ModelResponse) -> ModelResponse:
-        if self._prices is None:
+        if self.prices is None:
             return response
-        usage = priced(response.usage, self._prices, self._name, response.model)
+        usage = priced(response.usage, self.prices, self.name, response.model)
         return replace(response, usage=usage)
 
 

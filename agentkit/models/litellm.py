@@ -86,15 +86,15 @@ class LiteLLMModel(RemoteModel):
     @property
     def accepts(self) -> AbstractSet[str]:
         """What the model accepts beside text, by litellm's list."""
-        return listed_media(self._name) or listed_media(self._bare) or frozenset()
+        return listed_media(self.name) or listed_media(self._bare) or frozenset()
 
     @property
     def _bare(self) -> str:
-        return self._name.partition("/")[2]
+        return self.name.partition("/")[2]
 
     @cached_property
     def _price(self) -> Price | None:
-        return known_price(self._name) or known_price(self._bare)
+        return known_price(self.name) or known_price(self._bare)
 
     async def close(self) -> None:
         """Nothing to close: litellm keeps its clients itself."""
@@ -123,7 +123,7 @@ class LiteLLMModel(RemoteModel):
                     yield delta
             heard = getattr(chunks, "received_finish_reason", True)  # it makes one up without
             if heard is None or not assembler.is_finished:
-                raise cut_short(f"litellm for {self._name!r}")
+                raise cut_short(f"litellm for {self.name!r}")
             yield self._read(assembler.finish(), names)
 
     def _read(self, completion: JsonObject, names: WireNames) -> ModelResponse:
@@ -145,7 +145,7 @@ class LiteLLMModel(RemoteModel):
             shown = original if isinstance(original, Exception) else error
             endpoint = Endpoint(
                 place="litellm",
-                model=self._name,
+                model=self.name,
                 key_source="the variable that litellm documents for it",
                 further_keys=_keys_set(),
             )
@@ -163,7 +163,7 @@ class LiteLLMModel(RemoteModel):
     ) -> tuple[dict[str, Any], WireNames]:
         if request.tools and find_spec("mcp") is None:  # litellm imports it for any such call
             raise MissingExtraError("litellm with tools", package="mcp", install=_INSTALL)
-        encoder = RequestEncoder(self._name, max_tokens_field="max_tokens")
+        encoder = RequestEncoder(self.name, max_tokens_field="max_tokens")
         body, names = encoder.encode(request, stream=stream)
         return {"num_retries": 0, "max_retries": 0, **json.loads(body)}, names
 

@@ -116,14 +116,14 @@ class OpenAICompatibleModel(HttpModel):
             headers=api_headers(endpoint.api_key, headers or {}),
             transport=open_transport(transport, client, url=url),
             prices=prices,
-            accepts=partial(media_by_name, model, is_openai) if accepts is None else accepts,
+            media=partial(media_by_name, model, is_openai) if accepts is None else accepts,
             retry=retry,
             timeout_seconds=timeout_seconds,
         )
 
     def __repr__(self) -> str:
-        base = self._endpoint.place.removesuffix("/chat/completions")
-        return f"{type(self).__name__}({self._name!r}, base_url={base!r})"
+        base = self.endpoint.place.removesuffix("/chat/completions")
+        return f"{type(self).__name__}({self.name!r}, base_url={base!r})"
 
 
 def endpoint_url(base_url: str, path: str) -> tuple[str, bool]:

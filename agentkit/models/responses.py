@@ -50,7 +50,6 @@ from agentkit.models.prices import Prices
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.transport import open_transport
 from agentkit.models.wire import (
-    MALFORMED_KEY,
     WireNames,
     checked_extra,
     decode_call,
@@ -60,6 +59,7 @@ from agentkit.models.wire import (
     follows_protocol,
     not_json,
     object_of,
+    sent_arguments,
     text_of,
     with_distinct_ids,
 )
@@ -148,7 +148,7 @@ def openai_responses_model(
         headers=api_headers(endpoint.api_key, {} if is_own_url else account_headers()),
         transport=open_transport("auto", None, url=url),
         prices=prices,
-        accepts=known_media if accepts is None else accepts,
+        media=known_media if accepts is None else accepts,
         retry=retry,
         timeout_seconds=timeout_seconds,
     )
@@ -356,10 +356,7 @@ class ResponsesCodec:
 
     def _call(self, call: ToolCall, namespace: str | None) -> dict[str, Any]:
         if self._searches and call.name == SEARCH_TOOL:
-            arguments = (
-                call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
-            )
-            return _search_item("call", call.call_id, arguments=arguments)
+            return _search_item("call", call.call_id, arguments=sent_arguments(call))
         name = self.names.encode(call.name)
         if self.names.decode(name) in self._offered:  # perhaps not yet when it was called
             namespace = self._namespaces.get(name)

@@ -82,7 +82,6 @@ def status_error(
     status: int,
     headers: Mapping[str, str],
     body: bytes,
-    now: Callable[[], float] = time.time,
 ) -> ModelStatusError:
     """The error for an answer with an error status: what the server said, and what to do.
 
@@ -91,7 +90,6 @@ def status_error(
         status: The status code.
         headers: The answer's headers.
         body: The answer's body.
-        now: Current Unix time in seconds, to read a Retry-After date.
     """
     text = body.decode("utf-8", "replace")
     for key in filter(None, (endpoint.api_key, *endpoint.further_keys)):
@@ -102,7 +100,7 @@ def status_error(
         f"{': ' + message if message else ''}. {_advice(endpoint, status, headers)}",
         status=status,
         body=text[:_KEPT_BODY],
-        retry_after=retry_after_seconds(headers, now),
+        retry_after=retry_after_seconds(headers),
     )
 
 
@@ -135,7 +133,9 @@ def _status_of(code: object) -> int | None:
     return int(digits) if digits.isdecimal() and 400 <= int(digits) <= 599 else None
 
 
-def retry_after_seconds(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
+def retry_after_seconds(
+    headers: Mapping[str, str], now: Callable[[], float] = time.time
+) -> float | None:
     """Seconds that the server asks to wait: RFC 9110 section 10.2.3, seconds or an HTTP date.
 
     ``retry-after-ms``, which OpenAI sends, is more exact and wins.

@@ -128,10 +128,14 @@ def encode_body(fields: Mapping[str, Any]) -> bytes:
         raise not_json(error) from error
 
 
+def sent_arguments(call: ToolCall) -> JsonObject:
+    """A call's arguments as an object, which they are even when they were not."""
+    return call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
+
+
 def encode_arguments(call: ToolCall) -> str:
-    """A call's arguments as JSON text, which they are even when they were not."""
-    arguments = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
-    return ENCODER.encode(arguments)
+    """The same as JSON text."""
+    return ENCODER.encode(sent_arguments(call))
 
 
 def not_json(error: Exception) -> UsageError:

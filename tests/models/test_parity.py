@@ -214,9 +214,7 @@ async def test_pictures_reach_the_provider(open_adapter, name) -> None:
     call = ToolCall(call_id="c1", name="photo", arguments={})
     with ProviderServer([Reply(tool_calls=(call,)), "Blue."]) as server:
         model = open_adapter(name, server)
-        model._accepts = (
-            IMAGES  # this server is not OpenAI's, and litellm's list may lack the model
-        )
+        model.media = IMAGES  # this server is not OpenAI's, and litellm may not list the model
         result = await Agent(model, tools=[photo]).run(["Is this blue?", RED])
         first, second = (json.dumps(one.body) for one in server.requests)
     assert result.output == "Blue."

@@ -343,3 +343,13 @@ async def test_script_that_is_spent_shows_the_request(question) -> None:
     await model.complete(question)
     with pytest.raises(ReplayMismatchError, match=r"has 1 answers, but request 2 came.*'hi'"):
         await model.complete(question)
+
+
+async def test_a_whole_answer_is_no_stream_put_together(question):
+    """Who asks for a whole answer gets it, although its model can stream."""
+
+    class Hosted(SilentModel):
+        def stream(self, request):
+            raise AssertionError("nobody asked for a stream")
+
+    assert (await FallbackModel(Hosted("a", REFUSAL)).complete(question)).message == REFUSAL.message

@@ -396,7 +396,7 @@ async def test_the_search_is_used_from_gpt_5_4_on(monkeypatch, library, name, ca
     model = openai_responses_model(name)
     search = ToolDefinition.from_schema("search_tools", "Find more tools.", SCHEMA)
     request = replace(ASKED, tools=(search, MAIL), searchable=library.definitions)
-    kind = json.loads(model._begin(request, False).body)["tools"][0]["type"]
+    kind = json.loads(model.begin(request, False).body)["tools"][0]["type"]
     assert kind == ("tool_search" if can else "function")
 
 
