@@ -22,10 +22,6 @@ from .examples import (
     ExampleChannel as ExampleChannel,
     Examples as Examples,
 )
-from .features import (
-    GraphFeatures as GraphFeatures,
-    graph_features as graph_features,
-)
 from .in_hand import InHand as InHand, values_in_hand as values_in_hand
 from .index import (
     Channel as Channel,
@@ -33,10 +29,7 @@ from .index import (
     Rows as Rows,
     ToolIndex as ToolIndex,
 )
-from .lexical import (
-    FieldWeights as FieldWeights,
-    LexicalChannel as LexicalChannel,
-)
+from .lexical import LexicalChannel as LexicalChannel
 from .planner import (
     ModelPlanner as ModelPlanner,
     Plan as Plan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -83,16 +83,14 @@ class ExampleChannel:
 
     Attributes:
         most: Examples of one tool that count, the last ones.
-        split: From text to terms.
     """
 
     most: int = 32
-    split: Callable[[str], list[str]] = terms
 
     @property
     def fingerprint(self) -> str:
-        """Every setting; "" with a ``split`` of one's own, whose meaning has no name."""
-        return f"examples/{_VERSION}/{self.most}" if self.split is terms else ""
+        """Every setting."""
+        return f"examples/{_VERSION}/{self.most}"
 
     def is_empty(self, index: ToolIndex) -> bool:
         """Whether no tool has an example with a request."""
@@ -191,7 +189,7 @@ class ExampleChannel:
 
     def _keys(self, text: str, known: dict[str, int]) -> Iterator[int]:
         """The keys of a text's terms; ``known`` remembers those of terms that come again."""
-        for term in islice(dict.fromkeys(self.split(text)), _LONGEST_QUERY):
+        for term in islice(dict.fromkeys(terms(text)), _LONGEST_QUERY):
             if term not in known:
                 known[term] = key_of(term)
             yield known[term]
@@ -255,17 +253,14 @@ class Examples:
     Args:
         weight: What an example with the very words of the request adds at least.
         keep: How many tools it ranks at most.
-        channel: The index data to read.
     """
 
     name = "examples"
 
-    def __init__(
-        self, *, weight: float = 0.5, keep: int = 32, channel: ExampleChannel | None = None
-    ) -> None:
+    def __init__(self, *, weight: float = 0.5, keep: int = 32) -> None:
         self._weight = weight
         self._keep = keep
-        self._examples = channel or ExampleChannel()
+        self._examples = ExampleChannel()
         self.channels = (self._examples,)
 
     async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:

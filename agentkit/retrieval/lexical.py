@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentkit.retrieval.index import Inverted, Part, Rows, ToolIndex, key_of, rarity
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_VERSION = 2
+_VERSION = 3
 """Raise it when ``terms``, ``field_texts`` or the formula gives other weights than before."""
 
 _LONGEST_QUERY = 64
@@ -29,25 +29,16 @@ _FULL = 65_535
 """The weight 1 as it is kept. 8 bits would do for recall but let twice as many scores tie."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FieldWeights:
-    """How much one occurrence of a term counts, by field.
+_WEIGHTS = (2.0, 1.0, 0.5, 0.25)
+"""How much one occurrence of a term counts, in the order of ``field_texts``. On the development
+parts of three public catalogues no change of a single one by a third to a factor of two moved
+recall@5 by more than about a point."""
 
-    On the development parts of three public catalogues no change of a single weight by a third to
-    a factor of two moved recall@5 by more than about a point.
+_SATURATION = 0.9
+"""k1 of BM25: how soon further occurrences of a term stop counting."""
 
-    Attributes:
-        name: The tool's name.
-        description: Summary, usage rules and tags.
-        parameter_names: Names of parameters at any depth.
-        parameter_texts: Descriptions and allowed values of parameters.
-    """
-
-    name: float = 2.0
-    description: float = 1.0
-    parameter_names: float = 0.5
-    parameter_texts: float = 0.25
-
+_LENGTH_NORMALISATION = 0.4
+"""b of BM25: how much a long field is held against its terms, 0 to 1."""
 
 _LENGTHS = (3.0, 14.0, 5.0, 26.0)
 """How many terms a field of middling length has; longer ones count their terms less. They are
@@ -79,12 +70,6 @@ class LexicalChannel:
     each field's length normalised as in BM25F of TREC-13, against fixed lengths instead of the
     averages). The rarity of a term is worked out at query time, from exact counts.
 
-    Attributes:
-        weights: How much each field counts.
-        saturation: k1 of BM25: how soon further occurrences of a term stop counting.
-        length_normalisation: b of BM25: how much a long field is held against its terms, 0 to 1.
-        split: From text to terms.
-
     Example:
         >>> from agentkit import Library
         >>> from agentkit.retrieval.index import IndexConfig
@@ -97,18 +82,10 @@ class LexicalChannel:
         ['current_time']
     """
 
-    weights: FieldWeights = field(default_factory=FieldWeights)
-    saturation: float = 0.9
-    length_normalisation: float = 0.4
-    split: Callable[[str], list[str]] = terms
-
     @property
     def fingerprint(self) -> str:
-        """Every setting; "" with a ``split`` of one's own, whose meaning has no name."""
-        if self.split is not terms:
-            return ""
-        settings = (*astuple(self.weights), self.saturation, self.length_normalisation)
-        return f"lexical/{_VERSION}/" + "/".join(map(repr, settings))
+        """The version of the weights."""
+        return f"lexical/{_VERSION}"
 
     def query(self, text: str) -> dict[str, float]:
         """The terms of a query in order, each with weight 1 however often it stands there.
@@ -119,7 +96,7 @@ class LexicalChannel:
             >>> LexicalChannel().query("convert 20 euros")
             {'convert': 1.0, '20': 0.5, 'euro': 1.0}
         """
-        return {term: _NUMBER if term.isdigit() else 1.0 for term in self.split(text)}
+        return {term: _NUMBER if term.isdigit() else 1.0 for term in terms(text)}
 
     def match(self, index: ToolIndex, terms: Mapping[str, float]) -> Matches:
         """All that the index says about some terms, read in one go.
@@ -134,7 +111,7 @@ class LexicalChannel:
         known = [at for at, count in enumerate(counts) if count]
         if len(known) > _LONGEST_QUERY:
             known = sorted(sorted(known, key=counts.__getitem__)[:_LONGEST_QUERY])
-        living, gain = len(index), self.saturation + 1
+        living, gain = len(index), _SATURATION + 1
         weights = list(terms.values())
         rows, steps, numbers = [], [], []
         for part, data, places in parts:
@@ -187,23 +164,23 @@ class LexicalChannel:
         found, lengths = array("l"), array("l")
         for definition in definitions:
             for text in field_texts(definition):
-                split = self.split(text)
+                split = terms(text)
                 found.extend(map(number.__getitem__, split))
                 lengths.append(len(split))
         by_field = np.array(lengths, np.int64).reshape(len(definitions), len(_LENGTHS))
         pairs = np.array(found, np.int64)  # row and term as one number, to add up what is equal
         pairs += np.repeat(np.arange(len(definitions)), by_field.sum(axis=1)) * max(len(number), 1)
-        b = self.length_normalisation
-        steps = np.array(astuple(self.weights)) / (1 - b + b * by_field / np.array(_LENGTHS))
+        b = _LENGTH_NORMALISATION
+        steps = np.array(_WEIGHTS) / (1 - b + b * by_field / np.array(_LENGTHS))
         distinct, places = np.unique(pairs, return_inverse=True)
         amounts = np.repeat(steps.ravel(), by_field.ravel())
         frequencies = np.bincount(places, amounts, len(distinct))
-        owners, terms = np.divmod(distinct, max(len(number), 1))
+        owners, numbers = np.divmod(distinct, max(len(number), 1))
         keys = np.fromiter(map(key_of, number), np.uint64, len(number))
-        weights = np.rint(frequencies / (self.saturation + frequencies) * _FULL)
+        weights = np.rint(frequencies / (_SATURATION + frequencies) * _FULL)
         return Rows(
             counts=np.bincount(owners, minlength=len(definitions)).astype(np.int32),
-            arrays={"keys": keys[terms], "weights": np.clip(weights, 1, _FULL).astype(np.uint16)},
+            arrays={"keys": keys[numbers], "weights": np.clip(weights, 1, _FULL).astype(np.uint16)},
         )
 
     def prepared(self, rows: Rows) -> Postings:

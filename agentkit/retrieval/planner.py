@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agentkit.errors import UsageError
 from agentkit.messages import Usage
-from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.models.base import ChatModel
 from agentkit.retrieval.asking import PLANNER_SETTINGS, ask, fitted, shortened
 from agentkit.retrieval.cards import TokenCounter, estimate_tokens
 from agentkit.retrieval.plan_parser import MAX_INTENT, MAX_STEPS, PlannedStep, parse_plan
@@ -114,17 +114,16 @@ class ModelPlanner:
     ``argument_names``; ``parse_plan`` says what else is understood. An answer without a plan, and
     a model that fails, give the request itself as the only step, with the reason in the notes. A
     plan of intents alone may be a list from some other answer, as weak models answer the
-    request instead of planning; the request itself is then the first step.
+    request instead of planning; the request itself is then the first step. Of more than eight
+    steps the first are taken, and the notes say so.
 
     Args:
         model: Any chat model.
-        max_goals: Most steps; further ones are dropped, and the notes say so.
-        settings: How to generate.
         token_budget: Most tokens of one prompt; a longer request is cut in its middle.
         count_tokens: Counts the tokens of a text.
 
     Raises:
-        UsageError: ``max_goals`` is below 1, or the budget leaves no room for a request.
+        UsageError: The budget leaves no room for a request.
 
     Example:
         >>> import asyncio
@@ -140,14 +139,10 @@ class ModelPlanner:
         self,
         model: ChatModel,
         *,
-        max_goals: int = MAX_STEPS,
-        settings: ModelSettings = PLANNER_SETTINGS,
         token_budget: int = 4096,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        if max_goals < 1:
-            raise UsageError(f"max_goals must be 1 or more, got {max_goals}")
-        self._system = PLANNER_PROMPT.format(limit=max_goals)
+        self._system = PLANNER_PROMPT.format(limit=MAX_STEPS)
         self._room = token_budget - count_tokens(self._system)
         if self._room < _LEAST_BUDGET:
             raise UsageError(
@@ -155,8 +150,6 @@ class ModelPlanner:
                 f"the planner's instructions; {_LEAST_BUDGET} are the least"
             )
         self._model = model
-        self._limit = max_goals
-        self._settings = settings
         self._count = count_tokens
 
     async def __call__(self, query: str) -> Plan:
@@ -164,17 +157,17 @@ class ModelPlanner:
         if not query.strip():
             return identity_plan(query, note="nothing to plan: the request is empty")
         user = fitted(query, self._room, self._count)
-        reply = await ask(self._model, self._system, user, self._settings)
+        reply = await ask(self._model, self._system, user, PLANNER_SETTINGS)
         if reply.failure:
             return identity_plan(query, usage=reply.usage, note=f"not split: {reply.failure}")
-        steps = parse_plan(reply.text, limit=self._limit + 1)
+        steps = parse_plan(reply.text, limit=MAX_STEPS + 1)
         if not steps:
             note = f"not split: no plan in the answer {shortened(reply.text, 80)!r}"
             return identity_plan(query, usage=reply.usage, note=note)
-        goals = [_goal(step) for step in steps[: self._limit]]
+        goals = [_goal(step) for step in steps[:MAX_STEPS]]
         notes = []
-        if len(steps) > self._limit:
-            notes.append(f"only the first {self._limit} steps were taken")
+        if len(steps) > MAX_STEPS:
+            notes.append(f"only the first {MAX_STEPS} steps were taken")
         whole = shortened(query, MAX_INTENT)
         if not any(step.is_typed or step.intent == whole for step in steps):
             goals.insert(0, SubGoal(intent=query))

@@ -12,7 +12,7 @@ from agentkit.errors import UsageError
 from agentkit.retrieval.asking import shortened
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.embedders import Embedder, as_embedder
-from agentkit.retrieval.lexical import FieldWeights, LexicalChannel, Matches
+from agentkit.retrieval.lexical import LexicalChannel, Matches
 from agentkit.retrieval.retriever import SubGoal
 from agentkit.retrieval.vectors import VectorChannel
 from agentkit.retrieval.word_vectors import MEANING, StaticEmbedder, packaged_embedder
@@ -132,8 +132,6 @@ class TextRanker:
             says in the trace where it is not. An embedding model (see ``as_embedder``) is taken
             beside these. None compares words alone. A model that fails on a request has no say in
             it, and a note says so; one that fails on the tools makes no index, and raises.
-        words: The channel of words, for settings of one's own.
-        weights: How much each field of a definition counts, where ``words`` is not given.
         meaning: w, how much vectors count beside words, where there are vectors; without it .65,
             or what the trained vectors of ``embedder`` say.
         together: Several shared words say more than one rare word: L is multiplied by the number
@@ -151,8 +149,6 @@ class TextRanker:
         keep: int = 32,
         cut: bool = True,
         embedder: Embedder | Literal["auto"] | object | None = "auto",
-        words: LexicalChannel | None = None,
-        weights: FieldWeights | None = None,
         meaning: float | None = None,
         together: float = 0.5,
     ) -> None:
@@ -167,7 +163,7 @@ class TextRanker:
         self._together = together
         self._keep = keep
         self._cut = cut
-        self._words = words or LexicalChannel(weights=weights or FieldWeights())
+        self._words = LexicalChannel()
         self._vectors = _vector_channels(embedder)
         self._lacks_vectors = embedder == "auto" and not self._vectors
         self._embedded = lru_cache(maxsize=_REMEMBERED)(_query)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentkit.errors import UsageError
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.index import Inverted, Rows, ToolIndex, key_of
 from agentkit.retrieval.retriever import Hit, SubGoal
@@ -152,6 +151,9 @@ def _is_capitalised(word: str) -> bool:
 _SHARE = 0.95
 """A tool's share of the score of the tool that needs it: it ranks right behind."""
 
+_FOLLOW, _HOPS = 5, 2
+"""How many of the best tools are read, and how often: twice also finds what a needed tool needs."""
+
 
 class References:
     """Lifts tools that the best ones name as the source of a required argument, and cuts.
@@ -167,25 +169,19 @@ class References:
 
     Args:
         keep: The number of tools passed to the next stage.
-        follow: How many of the best tools are read.
-        hops: How often: 2 also finds what a needed tool needs itself.
     """
 
     name = "references"
 
-    def __init__(self, *, keep: int = 32, follow: int = 5, hops: int = 2) -> None:
-        if keep < 1 or follow < 1 or hops < 1:
-            raise UsageError(f"keep={keep}, follow={follow} and hops={hops} must be at least 1")
+    def __init__(self, *, keep: int = 32) -> None:
         self._keep = keep
-        self._follow = follow
-        self._hops = hops
         self._names = NameWordsChannel()
         self.channels = (self._names,)
 
     async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Keep the ``keep`` best after lifting what they need."""
         read: dict[str, list[str]] = {}
-        for _ in range(self._hops):
+        for _ in range(_HOPS):
             needed = self._needed(candidates, read)
             if not needed:
                 break
@@ -207,7 +203,7 @@ class References:
         """
         scores = {hit.definition.name: hit.score for hit in candidates.hits}
         needed: dict[str, tuple[float, str]] = {}
-        for hit in candidates.hits[: self._follow]:
+        for hit in candidates.hits[:_FOLLOW]:
             user = hit.definition.name
             if user not in read:
                 read[user] = self._sources(candidates, hit.definition)

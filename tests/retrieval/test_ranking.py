@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import FieldWeights, IndexConfig, LexicalChannel, word_vectors
+from agentkit.retrieval import IndexConfig, LexicalChannel, word_vectors
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.embedders import FunctionEmbedder
 from agentkit.retrieval.ranking import TextRanker, _fused, both_ends, clauses
@@ -215,8 +215,8 @@ def test_fused_scores_lie_between_0_and_1(texts, candidates, random):
 def rank():
     """Names of the definitions that share a word with a query, best first."""
 
-    def ranked(query, definitions, weights=None):
-        channel = LexicalChannel(weights=weights or FieldWeights())
+    def ranked(query, definitions):
+        channel = LexicalChannel()
         index = Library(definitions).derived(IndexConfig(channels=(channel,)))
         scores = channel.match(index, channel.query(query)).scores()
         return [index.names[row] for row, _ in index.top(scores, 100)]
@@ -224,20 +224,7 @@ def rank():
     return ranked
 
 
-@pytest.mark.parametrize("field", ["name", "description", "parameter_names", "parameter_texts"])
-def test_each_field_weight_has_an_effect(define, rank, field):
-    """Raising the weight of one field puts the tool that matches there first."""
-    tools = {
-        "name": define("rocket", "It.", one="It."),
-        "description": define("two", "Rocket.", one="It."),
-        "parameter_names": define("three", "It.", rocket="It."),
-        "parameter_texts": define("four", "It.", one="Rocket."),
-    }
-    weights = FieldWeights(**{name: 5.0 if name == field else 0.5 for name in tools})
-    assert rank("rocket", tools.values(), weights)[0] == tools[field].name
-
-
-def test_default_weights_rank_name_over_description_over_parameters(define, rank):
+def test_weights_rank_name_over_description_over_parameters(define, rank):
     """A word in the name says more than one in the summary, and that more than in parameters."""
     tools = [
         define("plain_four", "Plain words.", one="Rocket words."),
@@ -253,6 +240,12 @@ def test_rare_words_count_more(define, rank):
     tools = [define(f"get_{i}", "Get the data.") for i in range(8)]
     tools.append(define("tides", "Tides at a coast."))
     assert rank("get the tides data", tools)[0] == "tides"
+
+
+def test_a_long_text_counts_its_words_less(define, rank):
+    """What is one word of few says more about a tool than one of many."""
+    tools = [define("one", f"Tides {'tall ships ' * 20}."), define("two", "Tides.")]
+    assert rank("tides", tools) == ["two", "one"]
 
 
 def test_nested_parameters_and_allowed_values_are_searched(define, rank):

@@ -1,4 +1,4 @@
-"""Stages one by one, a tool's place in the graph, and tools that the best ones name as a source."""
+"""Stages one by one, and tools that the best ones name as a source."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import gc
 import weakref
 from dataclasses import replace
 
-import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.errors import ToolNotFoundError, UsageError
+from agentkit.errors import UsageError
 from agentkit.messages import Usage
 from agentkit.retrieval import (
     Candidates,
@@ -19,7 +18,6 @@ from agentkit.retrieval import (
     Examples,
     SubGoal,
     TextRanker,
-    graph_features,
 )
 from agentkit.retrieval.index import IndexConfig
 from agentkit.retrieval.references import NameWordsChannel, References
@@ -159,49 +157,6 @@ async def test_a_stage_may_show_a_tool_in_other_words(catalogue):
     assert found.offered[0].name == "weather_now"
 
 
-def calling(name, *children):
-    """A tool, or a composite that calls others; its program is not run here."""
-    if not children:
-        return ToolDefinition(name=name)
-    calls = ", ".join(f"tools[{child!r}]()" for child in children)
-    return ToolDefinition(name=name, body={"format": 2, "source": f"def f(): return [{calls}]"})
-
-
-def graph_of(library):
-    """The DAG as networkx has it."""
-    return nx.DiGraph({name: library.dag.children[name] for name in library.tools})
-
-
-@st.composite
-def graphs(draw):
-    """Any graph of calls, with circles and missing tools."""
-    names = [f"t{number}" for number in range(draw(st.integers(1, 12)))]
-    targets = st.lists(st.sampled_from([*names, "missing"]), max_size=4)
-    return Library([calling(name, *draw(targets)) for name in names])
-
-
-@given(graphs())
-def test_features_are_those_of_the_graph(library):
-    """Depth, children and reachable tools are what networkx says, also in a broken library."""
-    graph = graph_of(library)
-    for tool in library:
-        features = graph_features(library, tool.name)
-        below = nx.descendants(graph, tool.name)
-        assert set(features.children) == set(graph.successors(tool.name))
-        assert features.subgraph_size == len(below | {tool.name})
-        part = graph.subgraph(below | {tool.name})
-        if nx.is_directed_acyclic_graph(part) and "missing" not in below:
-            assert features.depth == nx.dag_longest_path_length(part)
-        else:
-            assert features.depth is None
-
-
-def test_an_unknown_tool_is_an_error():
-    """The message is that of the library."""
-    with pytest.raises(ToolNotFoundError, match="nowhere"):
-        graph_features(Library(), "nowhere")
-
-
 CHANNEL = NameWordsChannel()
 
 
@@ -233,8 +188,8 @@ def library():
     )
 
 
-async def with_references(library, text="I want to read reviews and tips", **settings):
-    stages = [TextRanker(embedder=None, cut=False), References(**settings)]
+async def with_references(library, text="I want to read reviews and tips"):
+    stages = [TextRanker(embedder=None, cut=False), References()]
     channels = [one for stage in stages for one in getattr(stage, "channels", ())]
     candidates = Candidates.of(library, channels)
     for stage in stages:
@@ -257,11 +212,6 @@ async def test_what_the_best_tool_needs_follows_it(library):
     assert found.hits[1].fields == {"references": pytest.approx(0.95)}
 
 
-async def test_hops_say_how_far_to_go(library):
-    """One hop stops at what the best tools themselves name."""
-    assert "Search_Place" not in names(await with_references(library, hops=1))
-
-
 async def test_optional_parameters_lift_nothing(library):
     """A filter that may be left out is not needed."""
     assert "Get_Filter" not in names(await with_references(library))
@@ -281,7 +231,7 @@ async def test_tools_that_need_each_other_end():
             tool("Read_Beta", "Else.", "From Read Alpha."),
         ]
     )
-    assert names(await with_references(library, "reviews", hops=50)) == ["Read_Alpha", "Read_Beta"]
+    assert names(await with_references(library, "reviews")) == ["Read_Alpha", "Read_Beta"]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ class ExampleRerank:
     """L4: the judge ranks by worked examples; the best one is the step's tool (lines 9 and 10).
 
     Where no candidate has examples the order of L2 decides, at no cost. The graph features of line
-    10 are a look-up away: ``agentkit.retrieval.graph_features(library, name)``.
+    10 are look-ups in ``library.dag``, see docs/agentkit-bench.md.
 
     Args:
         judge: Ranks.
