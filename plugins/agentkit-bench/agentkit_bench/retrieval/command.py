@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import Annotated, Any, TextIO
 
 import click
 
 from agentkit._waiting import wait_for
+from agentkit.cli.options import AsJson, command, option
 from agentkit.cli.output import Column, LineProgress, print_json_line, print_table, say, stdout
 from agentkit.errors import UsageError
 from agentkit.tools.error_messages import plural
@@ -25,110 +26,34 @@ _WIDTH = 78
 
 _BASELINES = ("default", "no_vectors", "half_and_half", "lexical", "vectors")
 
-_file = click.Path(exists=True, dir_okay=False)
+_Files = Annotated[tuple[str, ...], option(type=click.Path(exists=True, dir_okay=False))]
+_Folders = Annotated[
+    tuple[str, ...], option("--leave-one-out", type=click.Path(exists=True, file_okay=False))
+]
+_Output = Annotated[  # opened at once: a bad path is told before the work
+    TextIO | None,
+    option("-o", "--output", type=click.File("w", encoding="utf-8", lazy=False)),
+]
 
 
-@click.command(
+@command(
     short_help="Compare ways to find tools on questions of yours.",
-    epilog="""\b
-Examples:
-  agentkit bench retrieval --catalogue tools.jsonl --queries queries.jsonl
-  agentkit bench retrieval --catalogue tools.jsonl.gz --queries queries.jsonl.gz --by name --json
-  agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods lexical --split test
-  agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods default,my_module:careful
-  agentkit bench retrieval --leave-one-out bfcl --leave-one-out metatool --by name
-
-\b
-Methods:
-"""
+    more="Methods:\n"
     + "\n".join(f"  {method.name:<15} {method.summary}" for method in METHODS.values()),
 )
-@click.option(
-    "--leave-one-out",
-    "folders",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False),
-    metavar="FOLDER",
-    help="Instead of a catalogue: choose the settings of the default on all of these corpora but "
-    "one, report them on that one, and so on. Given at least twice; a corpus is a folder with "
-    "tools.jsonl and retrieval.jsonl, plain or .gz.",
-)
-@click.option(
-    "--catalogue",
-    "tools",
-    multiple=True,
-    type=_file,
-    help="JSON lines, plain or .gz: name, description, parameters; optional id, returns or "
-    "output, examples. Given several times, the files are one catalogue.",
-)
-@click.option(
-    "--queries",
-    multiple=True,
-    type=_file,
-    help="JSON lines, plain or .gz: query, and gold or gold_tools (ids or names); optional id, "
-    "category. May be given several times.",
-)
-@click.option(
-    "--methods",
-    default="",
-    metavar="NAME,...",
-    help="What to compare, see below; by default every method whose needs are met. Also "
-    "module:attribute of a retriever of yours, or of a function (shortlist, offer, token_budget) "
-    "that makes one.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(get_args(Identity)),
-    default="id",
-    show_default=True,
-    help="Whether tools of one name count as one tool.",
-)
-@click.option(
-    "--split",
-    type=click.Choice(get_args(Split)),
-    default="all",
-    show_default=True,
-    help="Which questions: those to tune on, those to report, or both. A category that begins "
-    "with dev or test decides; else the SHA-256 of the id does, three tenths are dev.",
-)
-@click.option(
-    "--max-queries",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Ask an even sample of this many questions.",
-)
-@click.option(
-    "--embedder",
-    metavar="NAME",
-    help="An embedding model: module:function (texts to rows of numbers), or the name or folder "
-    "of a sentence-transformers model.",
-)
-@click.option(
-    "--model",
-    metavar="NAME",
-    help="A language model that plans and judges, such as openai:NAME or local:NAME.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.File("w", encoding="utf-8", lazy=False),  # a bad path is told before the work
-    metavar="FILE",
-    help="Also write the JSON lines here, each when its method is done.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a method.")
 def retrieval(
     *,
-    folders: tuple[str, ...],
-    tools: tuple[str, ...],
-    queries: tuple[str, ...],
-    methods: str,
-    by: Identity,
-    split: Split,
-    max_queries: int | None,
-    embedder: str | None,
-    model: str | None,
-    output: TextIO | None,
-    as_json: bool,
+    folders: _Folders = (),
+    catalogue: _Files = (),
+    queries: _Files = (),
+    methods: str = "",
+    by: Identity = "id",
+    split: Split = "all",
+    max_queries: int | None = None,
+    embedder: str | None = None,
+    model: str | None = None,
+    output: _Output = None,
+    as_json: AsJson,
 ) -> None:
     """Compare ways to find tools on a catalogue and questions of yours.
 
@@ -136,16 +61,46 @@ def retrieval(
     among the first k, full@k the share of questions with all right tools among them. Tokens, an
     estimate of four bytes each, are those of what a model would be shown: cards and schemas. CPU
     is that of one query, memory what the method added to a process that held the catalogue.
+
+    Args:
+        folders (FOLDER): Instead of a catalogue: choose the settings of the default on all of these
+            corpora but one, report them on that one, and so on. There are at least two; a corpus
+            is a folder with tools.jsonl and retrieval.jsonl, plain or .gz.
+        catalogue (FILE): JSON lines, plain or .gz: name, description, parameters; optional id,
+            returns or output, examples. Several files are one catalogue.
+        queries (FILE): JSON lines, plain or .gz: query, and gold or gold_tools (ids or names);
+            optional id, category.
+        methods (NAME,...): What to compare, see below; by default every method whose needs are met.
+            Also module:attribute of a retriever of yours, or of a function (shortlist, offer,
+            token_budget) that makes one.
+        by: Whether tools of one name count as one tool.
+        split: Which questions: those to tune on, those to report, or both. A category that begins
+            with dev or test decides; else the SHA-256 of the id does, three tenths are dev.
+        max_queries: Ask an even sample of this many questions.
+        embedder (NAME): An embedding model: module:function (texts to rows of numbers), or the name
+            or folder of a sentence-transformers model.
+        model (NAME): A language model that plans and judges, such as openai:NAME or local:NAME.
+        output (FILE): Also write the JSON lines here, each when its method is done.
+        as_json: Print one JSON object a method.
+
+    Examples:
+      agentkit bench retrieval --catalogue tools.jsonl --queries queries.jsonl
+      agentkit bench retrieval --catalogue t.jsonl.gz --queries q.jsonl.gz --by name --json
+      agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods lexical --split test
+      agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods default,mine:careful
+      agentkit bench retrieval --leave-one-out bfcl --leave-one-out metatool --by name
     """
     if folders:
         _leave_one_out(folders, methods, by, max_queries)
         return
-    if not tools or not queries:
+    if not catalogue or not queries:
         raise UsageError(
             "name a catalogue with --catalogue and --queries, or several corpora with "
             "--leave-one-out FOLDER"
         )
-    files = CorpusFiles(tools=tools, queries=queries, by=by, split=split, max_queries=max_queries)
+    files = CorpusFiles(
+        tools=catalogue, queries=queries, by=by, split=split, max_queries=max_queries
+    )
     equipment = Equipment(embedder_name=embedder, model_name=model)
     names = _chosen(methods, equipment)
     done: list[MethodReport] = []
