@@ -119,17 +119,14 @@ def guardrail(
             "beside_model is for guardrails on input; others have nothing to run beside"
         )
 
-    def make(function: Callable[[RunContext[DepsT], Any], Any]) -> Guardrail[DepsT]:
-        return Guardrail(
-            function=function,
-            on=on,
-            name=name or str(getattr(function, "__name__", type(function).__name__)),
-            tools=None if tools is None else frozenset(tools),
-            timeout_seconds=timeout_seconds,
-            beside_model=beside_model,
-        )
-
-    return make
+    return lambda function: Guardrail(
+        function=function,
+        on=on,
+        name=name or str(getattr(function, "__name__", type(function).__name__)),
+        tools=None if tools is None else frozenset(tools),
+        timeout_seconds=timeout_seconds,
+        beside_model=beside_model,
+    )
 
 
 class RunBlocked(Exception):  # noqa: N818 - ends the run, whose episode tells it

@@ -649,7 +649,7 @@ class Run:
         last = self._turns[-1].results if self._turns else ()
         is_told = any(one.failure and one.failure.kind == "limit_exceeded" for one in last)
         has_none_left = any(one.calls_left == 0 for one in self._facts.lineage)
-        if (is_told and has_none_left) or not self._selection.tools.is_usable:
+        if (is_told and has_none_left) or not self._selection.tools.definitions:
             return "none"
         choice = self._agent.execution.policy.choice
         return "auto" if choice == "required" and self._turns else choice

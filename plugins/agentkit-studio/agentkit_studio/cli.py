@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 from agentkit.agent.agent import Agent
@@ -83,7 +82,7 @@ def studio(
     keys = None
     key = me = ""
     if keys_from:
-        keys = _keys(keys_from)
+        keys = Keys.named(keys_from, current_project().root)
         if keyless := sorted(roles.keys() - set(keys.names)):
             say(f"There is no key of {', '.join(keyless)} yet.")
     elif not user_header:
@@ -138,17 +137,3 @@ def studio(
             serve(app, host=host, port=port, on_start=announce)
         finally:
             sys.setswitchinterval(usual)
-
-
-def _keys(place: str) -> Keys:
-    """The keys in a file or an environment variable of that name."""
-    if "=" in place:
-        raise UsageError(
-            "--keys-from takes the name of an environment variable or of a file, not a key"
-        )
-    path = next(
-        (one for one in (Path(place), current_project().root / place) if one.is_file()), None
-    )
-    if path is None and place.isidentifier():
-        return Keys.from_environment(place)
-    return Keys.from_file(path or place)

@@ -119,6 +119,9 @@ def test_a_project_names_its_users_and_their_roles(served, tmp_path, monkeypatch
     assert roles == {"vera": "viewer", "ann": "operator", "ada": "nobody", "eve": "nobody"}
     assert (studio.agents is not None, studio.gates.alpha) == (True, 0.01)
     assert (tmp_path / "shop.db").exists()
+    (tmp_path / "users.txt").write_text("ann=key-of-ann-0123456789")
+    done = CliRunner().invoke(main, ["studio", "--keys-from", "users.txt"])
+    assert done.exit_code == 0, "a file of the project is found from a folder below"
     done = CliRunner().invoke(main, ["studio"])
     assert "There is no key of ada yet." in done.stderr
     assert studio.access.named("ada").role != served["app"].state.studio.access.named("ada").role
