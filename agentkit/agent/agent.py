@@ -370,9 +370,7 @@ class Agent(Generic[DepsT, OutputT]):
             >>> desk.run_sync("What does A17 cost?").episode.results[0].value
             'A17 costs 12 euros.'
         """
-        return agent_door.agent_tool(
-            self, name=name, description=description, timeout_seconds=timeout_seconds
-        )
+        return agent_door.agent_tool(self, name, description, timeout_seconds)
 
     def handoff(
         self, *, name: str = "", description: str = "", timeout_seconds: float = 300.0
@@ -399,9 +397,7 @@ class Agent(Generic[DepsT, OutputT]):
             >>> desk.run_sync("What does A17 cost?").output
             'A17 costs 12 euros.'
         """
-        return agent_door.handoff_tool(
-            self, name=name, description=description, timeout_seconds=timeout_seconds
-        )
+        return agent_door.handoff_tool(self, name, description, timeout_seconds)
 
     @property
     def limits(self) -> Limits:

@@ -74,9 +74,7 @@ def linked_labels(facts: RunContext[Any] | RunFacts, further: Mapping[str, str])
     return {**shared, **further, PARENT_LABEL: facts.run_id, CONVERSATION: conversation}
 
 
-def handoff_tool(
-    agent: TakesOver, *, name: str = "", description: str = "", timeout_seconds: float = 300.0
-) -> Tool:
+def handoff_tool(agent: TakesOver, name: str, description: str, timeout_seconds: float) -> Tool:
     """A tool that hands the conversation over to the agent; see ``Agent.handoff``."""
     called = name or f"transfer_to_{agent.name}"
     summary = description or (
@@ -108,13 +106,7 @@ def _agents_tool(
     )
 
 
-def agent_tool(
-    agent: Delegate,
-    *,
-    name: str = "",
-    description: str = "",
-    timeout_seconds: float = 300.0,
-) -> Tool:
+def agent_tool(agent: Delegate, name: str, description: str, timeout_seconds: float) -> Tool:
     """The agent as a tool that takes a request and gives the answer; see ``Agent.as_tool``."""
     called = name or agent.name
     summary = description or f"Ask the agent {agent.name}, which sees nothing but the request."

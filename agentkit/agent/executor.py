@@ -67,6 +67,7 @@ from agentkit.tools.invocation import (
     RunContext,
     RunFacts,
     UnserialisableError,
+    called,
     contained,
     encode_result,
     encode_shown,
@@ -563,11 +564,7 @@ async def _invoked(tool: Tool, arguments: JsonObject) -> Any:
     function = tool.function
     if function is None:  # unbound tools were deferred before
         raise ToolFailed(f"{tool.name} has no function in this process")
-    keywords = tool.convert(arguments)
-    if tool.is_async:
-        return await function(**keywords)
-    value = await run_in_daemon_thread(lambda: function(**keywords))
-    return await value if inspect.isawaitable(value) else value
+    return await called(partial(function, **tool.convert(arguments)), is_async=tool.is_async)
 
 
 def _deferred(call: ToolCall, text: str) -> ToolResult:

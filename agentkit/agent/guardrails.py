@@ -22,10 +22,10 @@ from agentkit.tools.invocation import (
     RunContext,
     RunFacts,
     T,
+    called,
     described,
     encode_shown,
     is_tool_error,
-    run_in_daemon_thread,
 )
 
 
@@ -204,10 +204,8 @@ class Guardrails:
         call_id = getattr(value, "call_id", "")
         context: RunContext[Any] = RunContext(run=self._facts, call_id=call_id)
         async with asyncio.timeout(one.timeout_seconds):
-            if inspect.iscoroutinefunction(one.function):
-                return await one.function(context, value)
-            made = await run_in_daemon_thread(partial(one.function, context, value))
-            return await made if inspect.isawaitable(made) else made
+            is_async = inspect.iscoroutinefunction(one.function)
+            return await called(partial(one.function, context, value), is_async=is_async)
 
 
 _OUTCOMES: Mapping[type, Any] = {

@@ -401,7 +401,7 @@ class PendingApprovals:
         given = _as_asked(episode)
         if self._own.get(episode_id) == given:
             return
-        kept = self._kept(episode_id)
+        kept = None if store is None else store.get(episode_id)
         if kept is None or is_imported(kept.metadata) or _as_asked(kept) != given:
             raise UsageError(
                 f"no run {episode_id!r} waits that is as this one, and an answer is for what was "
@@ -447,9 +447,6 @@ class PendingApprovals:
         kept = self._store.get(claim_id)
         if kept is not None and kept.metadata.get(_CLAIM) != mark:
             raise _answered_before(episode.episode_id)
-
-    def _kept(self, episode_id: str) -> Episode | None:
-        return None if self._store is None else self._store.get(episode_id)
 
 
 def _put(memory: OrderedDict[str, T], episode_id: str, value: T) -> None:

@@ -208,7 +208,12 @@ class Approval:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        _check_yes_or_no(self.approved)
+        said: object = self.approved
+        if not isinstance(said, bool):
+            raise UsageError(
+                f"{said!r:.100} is no decision on a call; an approval is True, False or "
+                "Approval(approved=False, reason='...')"
+            )
 
 
 Decision: TypeAlias = Approval | bool
@@ -230,14 +235,6 @@ def as_approval(decision: Decision) -> Approval:
         UsageError: It is neither. Nothing else is a yes: the text "no" would be one.
     """
     return decision if isinstance(decision, Approval) else Approval(approved=decision)
-
-
-def _check_yes_or_no(said: object) -> None:
-    if not isinstance(said, bool):
-        raise UsageError(
-            f"{said!r:.100} is no decision on a call; an approval is True, False or "
-            "Approval(approved=False, reason='...')"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

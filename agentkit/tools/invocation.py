@@ -295,6 +295,14 @@ def _complaint(value: object, error: Exception) -> str:
     return f"It returned a {type(value).__name__} that JSON cannot hold ({str(error)[:200]})"
 
 
+async def called(call: Callable[[], Any], *, is_async: bool) -> Any:
+    """What a call of a function gives; one that is not async runs in a daemon thread."""
+    if is_async:
+        return await call()
+    made = await run_in_daemon_thread(call)
+    return await made if inspect.isawaitable(made) else made
+
+
 # --- the context of a run -------------------------------------------------------------------------
 
 DepsFactory: TypeAlias = Callable[[Any], Any]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -20,9 +20,9 @@ from agentkit.evaluation.verifiers.verdicts import described, faulty, judged, sh
 from agentkit.messages import ToolFailure, ToolResult
 from agentkit.tools.invocation import (
     TOOL_ERRORS,
+    called,
     encode_result,
     is_tool_error,
-    run_in_daemon_thread,
 )
 from agentkit.tools.tool import Tool
 
@@ -153,11 +153,7 @@ async def _called(tool: Tool, call: GoldCall) -> Any:
     function = tool.function
     if function is None:
         raise TypeError(f"{tool.name} has no function in this process")
-    keywords = tool.convert(call.arguments)
-    if tool.is_async:
-        return await function(**keywords)
-    value = await run_in_daemon_thread(lambda: function(**keywords))
-    return await value if inspect.isawaitable(value) else value
+    return await called(partial(function, **tool.convert(call.arguments)), is_async=tool.is_async)
 
 
 class FinalStateVerifier:
