@@ -81,6 +81,16 @@ class JsonLine:
     record: JsonObject | None = None
     reason: str = ""
 
+    def read(self) -> JsonObject:
+        """The object.
+
+        Raises:
+            RecordError: The line holds none.
+        """
+        if self.record is None:
+            raise RecordError(self.reason)
+        return self.record
+
 
 def read_json_lines(path: Path) -> Iterator[JsonLine]:
     """The lines of a file that are not blank, one by one.
@@ -108,6 +118,22 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if line.strip():
             yield _line(number, line)
+
+
+def read_records(path: Path) -> Iterator[JsonObject]:
+    """The objects of a file, as ``read_json_lines`` reads them, where every line must hold one.
+
+    Args:
+        path: JSON lines, in UTF-8; unpacked on the way when its name ends in ``.gz``.
+
+    Raises:
+        DatasetError: The file cannot be read, or a line holds no object.
+    """
+    for line in read_json_lines(path):
+        try:
+            yield line.read()
+        except RecordError as error:
+            raise DatasetError(f"{path}, line {line.number}: {error}") from error
 
 
 def _line(number: int, line: bytes) -> JsonLine:
@@ -351,14 +377,13 @@ class _TaskReader:
         Raises:
             RecordError: The row is left out.
         """
-        if line.record is None:
-            raise RecordError(line.reason)
-        if line.record.keys() == {"defaults"}:
-            self._set_defaults(line.record["defaults"])
+        record = line.read()
+        if record.keys() == {"defaults"}:
+            self._set_defaults(record["defaults"])
             return
         if self._defaults is None:
             raise RecordError("the defaults above it are not readable")
-        task = self._task({**self._defaults, **line.record})
+        task = self._task({**self._defaults, **record})
         self._lines[task.task_id] = line.number
         self.tasks.append(task)
 

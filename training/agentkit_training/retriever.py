@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from agentkit import __version__
 from agentkit.episodes import Episode
 from agentkit.errors import DatasetError
-from agentkit.evaluation.task_files import read_json_lines
+from agentkit.evaluation.task_files import read_json_lines, read_records
 from agentkit.evolution.learning import uses_of
 from agentkit.library import Library
 from agentkit.retrieval import CascadeRetriever, StaticEmbedder, default_stages
@@ -186,12 +186,10 @@ def read_catalogue(path: Path) -> tuple[Library, Mapping[str, str]]:
     """
     definitions: dict[str, ToolDefinition] = {}
     names: dict[str, str] = {}
-    for line in read_json_lines(path):
-        if line.record is None:
-            raise DatasetError(f"{path}, line {line.number}: {line.reason}")
-        one = definition_from_json(line.record)
+    for record in read_records(path):
+        one = definition_from_json(record)
         definitions.setdefault(one.name, one)
-        names |= {one.name: one.name, str(line.record.get("id", one.name)): one.name}
+        names |= {one.name: one.name, str(record.get("id", one.name)): one.name}
     return Library(definitions.values()), names
 
 

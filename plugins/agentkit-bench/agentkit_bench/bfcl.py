@@ -16,16 +16,24 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from agentkit.errors import DatasetError
-from agentkit.evaluation.expectations import AllowedCalls, AnyCall, Expectation, NoCall
+from agentkit.evaluation.expectations import (
+    AllowedCalls,
+    AnyCall,
+    Expectation,
+    NoCall,
+    Record,
+    RecordError,
+    checked,
+)
 from agentkit.evaluation.task import Benchmark, LeftOut, Task
+from agentkit.evaluation.task_files import read_json_lines, read_records
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.library.merging import distinct_name
 from agentkit.messages import AssistantMessage, JsonObject, Message, SystemMessage, UserMessage
 from agentkit.metrics import AllowedCall
-from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
 from agentkit_bench.bfcl_values import JAVA, JAVASCRIPT
@@ -126,7 +134,8 @@ def load_bfcl(folder: Path) -> Benchmark:
             f"{folder} holds no BFCL questions ({_question_file('simple_python')} and the like); "
             "give the folder that fetch_bfcl() returns"
         )
-    further = [record for name in FURTHER_TOOLS for record in records(folder / _further_file(name))]
+    catalogues = filter(Path.is_file, (folder / _further_file(name) for name in FURTHER_TOOLS))
+    further = [record for path in catalogues for record in read_records(path)]
     offered = [record for rows in questions.values() for row in rows for record in row.function]
     catalogue = _Catalogue(reserved=_names([*offered, *further]))
     tasks = tuple(
@@ -161,9 +170,6 @@ class _Answer:
 
     id: str
     ground_truth: list[dict[str, dict[str, list[Any]]]]
-
-
-Row = TypeVar("Row")
 
 
 class _Catalogue:
@@ -268,52 +274,20 @@ def _answers(folder: Path, category: str) -> dict[str, _Answer]:
     return {row.id: row for row in _rows(path, _Answer)}
 
 
-def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
+def _rows(path: Path, kind: type[Record]) -> Iterator[Record]:
     for row in read_rows(path, kind):
         if isinstance(row, LeftOut):
             raise DatasetError(f"{row}; this is not a file of BFCL v4, or it was cut short")
         yield row
 
 
-def read_rows(path: Path, kind: type[Row]) -> Iterator[Row | LeftOut]:
-    """The lines of a file as records of a kind, and why others are none."""
-    from pydantic import TypeAdapter, ValidationError
-
-    adapter = TypeAdapter(kind)
-    for number, line in numbered_lines(path):
+def read_rows(path: Path, kind: type[Record]) -> Iterator[Record | LeftOut]:
+    """The lines of a file as records of a kind, and why others are none; none of an absent file."""
+    for line in read_json_lines(path) if path.is_file() else ():
         try:
-            yield adapter.validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the line"
-            reason = f"{where}: {first['msg']}"
-            yield LeftOut(where=f"{path.name}, line {number}", reason=reason)
-
-
-def records(path: Path) -> Iterator[JsonObject]:
-    """The JSON records of a file."""
-    for number, line in numbered_lines(path):
-        try:
-            yield read_json(line)
-        except ValueError as error:
-            raise DatasetError(f"{path.name}, line {number}: not JSON: {error}") from error
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers from 1; none of an absent file.
-
-    Raises:
-        DatasetError: The file can not be read as UTF-8 text.
-    """
-    if not path.is_file():
-        return
-    try:  # read whole (a few MB): a file that is left half read would stay open
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path.name} can not be read: {error}") from error
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield number, line
+            yield checked(kind, line.read())
+        except RecordError as error:
+            yield LeftOut(where=f"{path.name}, line {line.number}", reason=str(error))
 
 
 def _names(records: Iterable[JsonObject]) -> set[str]:

@@ -7,17 +7,18 @@ import hashlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from agentkit.errors import DatasetError
-from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState, GoldCall
+from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState, GoldCall, Record
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
+from agentkit.evaluation.task_files import read_records
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.messages import ToolFailure
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
 from agentkit.tools.validation import ArgumentValidator
-from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, read_rows, records
+from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, read_rows
 from agentkit_bench.bfcl_simulators import LONG_CONTEXT, BfclWorlds, Simulator, SimulatorModules
 
 CATEGORIES = (
@@ -328,9 +329,6 @@ class _Answer:
     ground_truth: list[list[str]]
 
 
-Row = TypeVar("Row")
-
-
 class _UnusableError(ValueError):
     """A question that can not be asked or judged."""
 
@@ -437,7 +435,7 @@ class _Loader:
                 f"its gold call of {call.name} breaks the tool's own schema: {checked.rule}"
             )
 
-    def _rows(self, path: Path, kind: type[Row]) -> Iterator[Row]:
+    def _rows(self, path: Path, kind: type[Record]) -> Iterator[Record]:
         for row in read_rows(path, kind):
             if isinstance(row, LeftOut):
                 self.left_out.append(row)
@@ -467,6 +465,6 @@ def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
                 reference="bfcl_eval",
                 licence="Apache-2.0",
             )
-            for record in records(files.definitions(module))
+            for record in read_records(files.definitions(module))
         ),
     )

@@ -363,9 +363,7 @@ def _number(text: str) -> Fraction:
 
 
 def _problem(line: JsonLine, stem: str) -> WordProblem:
-    if line.record is None:
-        raise RecordError(line.reason)
-    row = checked(_Upstream, line.record)
+    row = checked(_Upstream, line.read())
     answer = _ANSWER.search(row.answer)
     if answer is None:
         raise RecordError("the answer has no line with ####")

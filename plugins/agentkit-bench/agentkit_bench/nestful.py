@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 
 from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import GoldCall
+from agentkit.evaluation.task_files import read_records
 from agentkit.evolution.trajectories import (
     Flow,
     Given,
@@ -35,7 +35,7 @@ from agentkit.evolution.trajectories import (
 )
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.messages import JsonObject
-from agentkit.reading import read_json, unpacked
+from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
 
@@ -135,7 +135,7 @@ def load_nestful(folder: Path) -> Nestful:
     try:
         questions = tuple(_question(row) for row in _rows(folder))
         tools = tuple(_tools(folder))
-    except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DatasetError(
             f"{folder} holds a record that is not NESTFUL's ({type(error).__name__}: {error})"
         ) from error
@@ -164,7 +164,7 @@ class _Row:
 
 def _rows(folder: Path) -> Iterator[_Row]:
     if (folder / "queries.jsonl.gz").is_file():
-        for record in _lines(folder / "queries.jsonl.gz"):
+        for record in read_records(folder / "queries.jsonl.gz"):
             yield _Row(
                 question_id=record["id"],
                 category=record["category"],
@@ -185,7 +185,7 @@ def _rows(folder: Path) -> Iterator[_Row]:
 def _tools(folder: Path) -> Iterator[tuple[ToolDefinition, tuple[str, ...]]]:
     """Each tool with the fields of its result."""
     if (folder / "tools.jsonl.gz").is_file():
-        for record in _lines(folder / "tools.jsonl.gz"):
+        for record in read_records(folder / "tools.jsonl.gz"):
             category = record["id"].partition(":")[2].partition("/")[0]
             yield _definition(record, category), tuple(_fields(record.get("returns") or {}))
         return
@@ -260,23 +260,6 @@ def _records(path: Path) -> list[Any]:
     if not isinstance(records, list):
         raise DatasetError(f"{path.name}: holds no list; this is not a file of NESTFUL")
     return records
-
-
-def _lines(path: Path) -> Iterator[Any]:
-    try:
-        text = unpacked(path.read_bytes(), is_packed=True).decode("utf-8")
-    except (EOFError, OSError, ValueError, zlib.error) as error:
-        raise DatasetError(f"{path.name}: can not be unpacked: {error}") from error
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield _record(line, f"{path.name}, line {number}")
-
-
-def _record(line: str, where: str) -> Any:
-    try:
-        return read_json(line)
-    except ValueError as error:
-        raise DatasetError(f"{where}: not JSON: {error}") from error
 
 
 # --- questions ------------------------------------------------------------------------------------

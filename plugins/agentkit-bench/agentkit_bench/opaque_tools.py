@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.episodes import Episode, Evidence, Turn, Verdict, Verifier
-from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.task import Benchmark, Task
-from agentkit.evaluation.task_files import read_json_lines, validator_of
+from agentkit.evaluation.task_files import read_records, validator_of
 from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evaluation.verifiers.verdicts import judged
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve
@@ -363,10 +362,7 @@ def _rows(folder: Path, name: str) -> Iterable[JsonObject]:
     path = folder / f"{name}.jsonl.gz"
     if not path.is_file():
         path = folder / f"{name}.jsonl"
-    for line in read_json_lines(path):
-        if line.record is None:
-            raise DatasetError(f"{path}, line {line.number}: {line.reason}")
-        yield line.record
+    return read_records(path)
 
 
 def _alike(found: object, original: object) -> bool:

@@ -59,9 +59,7 @@ def read_problems(
 
 
 def _made(line: JsonLine, task: TaskMaker, earlier: Collection[str]) -> Task:
-    if line.record is None:
-        raise RecordError(line.reason)
-    made = task(line.record, line)
+    made = task(line.read(), line)
     if made.task_id in earlier:
         raise RecordError(f"the id {made.task_id!r} is there twice")
     return made

@@ -74,7 +74,7 @@ def test_an_empty_folder_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ('{"id": "simple_python_9", "question": [[{"role": "user"', "Invalid JSON"),
+        ('{"id": "simple_python_9", "question": [[{"role": "user"', "not JSON"),
         ('{"id": "simple_python_9", "question": "?", "function": []}', "question"),
         (
             '{"id": "x", "question": [[{"role": "assistant", "content": "Hi"}]], "function": []}',

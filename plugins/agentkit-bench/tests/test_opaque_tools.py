@@ -210,3 +210,6 @@ def test_a_folder_without_the_data_is_an_error(tmp_path):
     """The message names the file."""
     with pytest.raises(DatasetError, match=r"questions\.jsonl"):
         OpaqueTools(tmp_path, OPACITY)
+    (tmp_path / "questions.jsonl").write_text("[]\n")
+    with pytest.raises(DatasetError, match="line 1: expected a JSON object, got a list"):
+        OpaqueTools(tmp_path, OPACITY)
