@@ -47,8 +47,8 @@ def a_guardrail(on, decision, **options):
     return guardrail(on, **options)(always)
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-async def test_all_places_may_rewrite(call, is_async):
+@pytest.mark.parametrize("kind", ["plain", "async", "gives a coroutine"])
+async def test_all_places_may_rewrite(call, kind):
     """Each sees what the one before made of it, with the deps of the run; all is in the episode."""
 
     def hide(ctx: RunContext[str], text):
@@ -56,6 +56,11 @@ async def test_all_places_may_rewrite(call, is_async):
 
     async def hide_later(ctx, text):
         return hide(ctx, text)
+
+    def hide_in_time(*given):
+        return hide_later(*given)
+
+    hiding = {"plain": hide, "async": hide_later}.get(kind, hide_in_time)
 
     def cap(ctx, call):
         return Rewrite({"euros": 5}) if call.arguments["euros"] > 5 else None
@@ -67,7 +72,7 @@ async def test_all_places_may_rewrite(call, is_async):
         return Rewrite(output.upper())
 
     made = [
-        guardrail("input", name="hide")(hide_later if is_async else hide),
+        guardrail("input", name="hide")(hiding),
         guardrail("tool_call", tools=["pay"])(cap),
         guardrail("tool_call", tools=["other"])(cap),
         guardrail("tool_result")(no_card),
