@@ -109,10 +109,10 @@ def call_schema(
     if not tools:
         raise UsageError("no tool is offered, so there is no call to describe; offer at least one")
     call = either([_call(tool) for tool in tools])
-    calls = _closed({CALLS: array_of(call, 1, max(1, max_calls))})
+    calls = closed_object({CALLS: array_of(call, 1, max(1, max_calls))})
     if not allow_text:
         return calls
-    return either([calls, _closed({ANSWER: answer_schema(answer or {"type": "string"})})])
+    return either([calls, closed_object({ANSWER: answer_schema(answer or {"type": "string"})})])
 
 
 def answer_schema(schema: JsonObject) -> JsonObject:
@@ -136,7 +136,7 @@ def _call(tool: ToolDefinition) -> JsonObject:
     if is_free and "additionalProperties" not in parameters:
         arguments = {"const": {}}  # a tool without parameters takes none, it does not take any
     # The name comes first: it decides which arguments may follow.
-    return _closed({"name": {"const": tool.name}, "arguments": arguments})
+    return closed_object({"name": {"const": tool.name}, "arguments": arguments})
 
 
 def _despite_contradiction(tool: ToolDefinition) -> JsonObject:
@@ -149,14 +149,22 @@ def _despite_contradiction(tool: ToolDefinition) -> JsonObject:
     parts = tool.signature.properties.items()
     schemas = {name: grammar_schema(part) or anything for name, part in parts}
     required = [name for name in schemas if name in tool.signature.required]
-    return {**_closed(schemas), "required": required}
+    return closed_object(schemas, required)
 
 
-def _closed(properties: dict[str, JsonObject]) -> JsonObject:
+def closed_object(
+    properties: Mapping[str, JsonObject], required: Sequence[str] | None = None
+) -> JsonObject:
+    """The schema of an object that has these properties and no others.
+
+    Args:
+        properties: Their schemas.
+        required: Those that it must have; None for all.
+    """
     return {
         "type": "object",
-        "properties": properties,
-        "required": list(properties),
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
         "additionalProperties": False,
     }
 
@@ -322,12 +330,7 @@ class _Translator:
         if any(properties[name] is None for name in required):
             return None
         possible = {name: part for name, part in properties.items() if part is not None}
-        return {
-            "type": "object",
-            "properties": possible,
-            "required": [name for name in possible if name in required],
-            "additionalProperties": False,
-        }
+        return closed_object(possible, [name for name in possible if name in required])
 
     def _free_object(self, plain: dict[str, Any], place: _Place) -> JsonObject:
         """An object whose keys the schema does not name."""

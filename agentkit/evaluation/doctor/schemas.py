@@ -33,20 +33,13 @@ class Part:
             branch of a union has the path of the union.
         role: Its role in the schema above it.
         schema: The sub-schema.
-        depth: Objects and arrays above it.
         name: The property's own name; empty for other roles.
     """
 
     path: str
     role: Role
     schema: JsonObject
-    depth: int
     name: str = ""
-
-    @property
-    def own(self) -> JsonObject:
-        """The keywords of this schema that hold no other schemas."""
-        return {key: value for key, value in self.schema.items() if not _holds_schemas(key, value)}
 
 
 def parts(schema: JsonObject) -> Iterator[Part]:
@@ -59,7 +52,7 @@ def parts(schema: JsonObject) -> Iterator[Part]:
         >>> [(part.path, part.role) for part in parts(schema)]
         [('', 'root'), ('tags', 'property'), ('tags[]', 'items')]
     """
-    waiting = [Part(path="", role="root", schema=schema, depth=0)]
+    waiting = [Part(path="", role="root", schema=schema)]
     while waiting:
         part = waiting.pop()
         yield part
@@ -70,13 +63,7 @@ def _below(part: Part) -> Iterator[Part]:
     for key, value in part.schema.items():
         role = _ROLES.get(key, "branch")
         for name, schema in _sub_schemas(key, value):
-            yield Part(
-                path=_path(part.path, key, name),
-                role=role,
-                schema=schema,
-                depth=part.depth + (role != "branch"),
-                name=name,
-            )
+            yield Part(path=_path(part.path, key, name), role=role, schema=schema, name=name)
 
 
 def _sub_schemas(key: str, value: Any) -> Iterator[tuple[str, JsonObject]]:
@@ -87,12 +74,6 @@ def _sub_schemas(key: str, value: Any) -> Iterator[tuple[str, JsonObject]]:
         yield from (("", part) for part in value if isinstance(part, Mapping))
     elif key in SCHEMA_KEYWORDS and isinstance(value, Mapping):
         yield "", value
-
-
-def _holds_schemas(key: str, value: Any) -> bool:
-    if key in SCHEMA_LIST_KEYWORDS:
-        return isinstance(value, list)
-    return key in SCHEMA_MAP_KEYWORDS | SCHEMA_KEYWORDS and isinstance(value, Mapping)
 
 
 def _path(path: str, key: str, name: str) -> str:

@@ -39,6 +39,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.models.grammar import closed_object
 from agentkit.models.prompted import mark_for
 
 _ROUNDING = 1e-6
@@ -228,21 +229,9 @@ def findings_schema(criteria: Mapping[str, str]) -> JsonObject:
     Args:
         criteria: A sentence for each name.
     """
-    entry = {
-        "type": "object",
-        "properties": {
-            "reason": {"type": "string"},
-            "judgement": {"type": "string", "enum": list(get_args(Judgement))},
-        },
-        "required": ["reason", "judgement"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": dict.fromkeys(criteria, entry),
-        "required": list(criteria),
-        "additionalProperties": False,
-    }
+    judgement = {"type": "string", "enum": list(get_args(Judgement))}
+    entry = closed_object({"reason": {"type": "string"}, "judgement": judgement})
+    return closed_object(dict.fromkeys(criteria, entry))
 
 
 def read_findings(text: str, criteria: Mapping[str, str]) -> Mapping[str, Finding] | str:

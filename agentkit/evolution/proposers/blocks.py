@@ -19,6 +19,7 @@ from agentkit.evolution.validation.texts import LONGEST_SCANNED
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
+from agentkit.models.grammar import closed_object
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules import rule_from_json
@@ -323,7 +324,7 @@ def block_schema(definition: ToolDefinition) -> JsonObject:
     """
     if is_instructions(definition.name):
         text = _text_schema(LONGEST_SCANNED)
-        return _closed({"tool": {"const": definition.name}, "summary": text}, ["tool", "summary"])
+        return closed_object({"tool": {"const": definition.name}, "summary": text})
     names = sorted(definition.signature.properties)
     properties: dict[str, JsonObject] = {
         "tool": {"const": definition.name},
@@ -331,7 +332,9 @@ def block_schema(definition: ToolDefinition) -> JsonObject:
         "usage_rules": _list_schema(_text_schema(_LONGEST_RULE), _MOST_RULES),
     }
     if names:
-        properties["parameters"] = _closed(dict.fromkeys(names, _text_schema(_LONGEST_TEXT)), [])
+        properties["parameters"] = closed_object(
+            dict.fromkeys(names, _text_schema(_LONGEST_TEXT)), []
+        )
         values = _list_schema({"type": ["string", "integer"]}, _MOST_VALUES)
         formats = ["date", "time", "date-time", "email", "uuid"]
         rules = [
@@ -340,21 +343,11 @@ def block_schema(definition: ToolDefinition) -> JsonObject:
             _rule_schema("form", names, format={"enum": formats}),
         ]
         properties["rules"] = _list_schema({"anyOf": rules}, _MOST_RULES)
-    return _closed(properties, ["tool"])
+    return closed_object(properties, ["tool"])
 
 
 def _rule_schema(kind: str, names: list[str], **fields: JsonObject) -> JsonObject:
-    properties = {"kind": {"const": kind}, "parameter": {"enum": names}, **fields}
-    return _closed(properties, list(properties))
-
-
-def _closed(properties: Mapping[str, Any], required: list[str]) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": required,
-        "additionalProperties": False,
-    }
+    return closed_object({"kind": {"const": kind}, "parameter": {"enum": names}, **fields})
 
 
 def _text_schema(longest: int) -> JsonObject:

@@ -27,6 +27,7 @@ from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author
 from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
+from agentkit.models.grammar import closed_object
 from agentkit.models.prompted import mark_for
 from agentkit.tools.definition import is_instructions
 from agentkit.tools.rules import rule_sentence
@@ -159,21 +160,9 @@ def read_answer(text: str) -> Mapping[str, tuple[str, str]]:
 
 
 def _answer_schema() -> JsonObject:
-    entry = {
-        "type": "object",
-        "properties": {
-            "reason": {"type": "string"},
-            "holds": {"type": "string", "enum": list(_HOLDS)},
-        },
-        "required": ["reason", "holds"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": dict.fromkeys(CRITERIA, entry),
-        "required": list(CRITERIA),
-        "additionalProperties": False,
-    }
+    holds = {"type": "string", "enum": list(_HOLDS)}
+    entry = closed_object({"reason": {"type": "string"}, "holds": holds})
+    return closed_object(dict.fromkeys(CRITERIA, entry))
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
