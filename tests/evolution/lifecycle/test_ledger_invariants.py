@@ -212,7 +212,8 @@ class LifeCycle(RuleBasedStateMachine):
             assert [event.kind for event in record.events].count("proposed") == 1
 
 
-LifeCycle.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestLifeCycle = LifeCycle.TestCase
+TestLifeCycle.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
 
 
 def event(kind, **parts):
@@ -267,31 +268,6 @@ def test_two_experiments_on_one_tool():
     kinds = [(kind, which) for which in "pq" for kind in ("proposed", "validated", "canary")]
     with pytest.raises(StoreFormatError, match="would be tried beside 'p'"):
         Ledger().after(told(*kinds))
-
-
-# --- Managers that race each other make each proposal active exactly once, and lose none ---------
-
-
-TOOLS, PARAMETERS = 20, 25
-AUTHOR = Author(kind="program", name="racer")
-
-
-def definitions():
-    """The tools before anybody proposes anything."""
-    texts = {f"p{at}": {"type": "string"} for at in range(PARAMETERS)}
-    schema = {"type": "object", "properties": texts}
-    names = [f"tool_{at}" for at in range(TOOLS)]
-    return [ToolDefinition.from_schema(name, f"Does {name}.", schema) for name in names]
-
-
-def proposals(count):
-    """Each changes the text of another parameter, of the revision that was there at first."""
-    bases = definitions()
-    for number in range(count):
-        base = bases[number % TOOLS]
-        texts = {f"p{number // TOOLS % PARAMETERS}": f"Text number {number}."}
-        candidate = replace(base, description=replace(base.description, parameters=texts))
-        yield Proposal.of(base, candidate, stream="evidence", author=AUTHOR)
 
 
 # --- A store that fails in the middle leaves all of a step or nothing, and the manager goes o ----
