@@ -75,7 +75,8 @@ def show_dry_run(config: SftConfig | CoevolveConfig, *, processes: int) -> None:
     if told := out_of_reach(parts, config.asking.max_steps):
         say(f"Warning: {told}")
     trained = "all weights" if policy.lora is None else f"adapters of rank {policy.lora.rank}"
-    print_line(f"{policy.weights}, {policy.precision}, {policy.device}: trains {trained}.")
+    where = f"{policy.device}, precision {policy.precision}"
+    print_line(f"{policy.weights} on {where}: trains {trained}.")
     if isinstance(config, SftConfig):
         _show_tuning(config, parts)
     else:

@@ -56,7 +56,7 @@ class PolicySection:
     Attributes:
         weights: A folder, a GGUF file, ``local:NAME``, or ``tiny`` for a random model of tests and
             dry runs.
-        precision: Of the weights.
+        precision: Of the weights; ``auto`` is bf16 where the device multiplies it, else fp32.
         device: Where they are.
         chat_template: How conversations are written, where the tokenizer does not say.
         lora: Adapters to train; None trains every weight.
@@ -73,7 +73,7 @@ class PolicySection:
     """
 
     weights: str
-    precision: Precision = "bf16"
+    precision: Precision = "auto"
     device: str = "cpu"
     chat_template: str | None = None
     lora: LoraSettings | None = None

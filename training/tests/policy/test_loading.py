@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import platform
 import struct
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -57,12 +59,23 @@ def test_a_folder_of_transformers_is_loaded(policy, tmp_path):
 
 
 def test_attention_and_precision_are_chosen(policy, tmp_path):
-    """The weights come in the precision that was asked for, bf16 by default."""
+    """The weights come in the precision that was asked for."""
     save_plain(policy, tmp_path)
-    assert load_policy(tmp_path).model.dtype == torch.bfloat16
+    assert load_policy(tmp_path, precision="bf16").model.dtype == torch.bfloat16
     eager = load_policy(tmp_path, precision="fp32", attention="eager")
     assert eager.model.dtype == torch.float32
     assert eager.model.config._attn_implementation == "eager"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells what a CPU can do")
+def test_auto_goes_by_what_the_cpu_multiplies(policy, tmp_path):
+    """Without wide vectors for bf16 torch takes many times as long in it as in fp32."""
+    if platform.machine() != "x86_64":
+        pytest.skip("these are flags of x86")
+    flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    save_plain(policy, tmp_path)
+    quick = bool(flags & {"avx512bw", "avx_ne_convert"})
+    assert load_policy(tmp_path).model.dtype == (torch.bfloat16 if quick else torch.float32)
 
 
 def test_a_tokenizer_without_padding_gets_one(policy, tmp_path):
