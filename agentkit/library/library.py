@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agentkit import composites, tools as tools_door
 from agentkit.errors import (
@@ -21,10 +21,6 @@ from agentkit.library.derived import Change, Derived, DerivedValues
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from agentkit.composites.problems import CompositeLimits, ContractMode
-
 
 T = TypeVar("T")
 
@@ -278,27 +274,16 @@ class LinkReport:
     refused: Mapping[str, tuple[SourceProblem, ...]]
 
 
-def link(
-    library: Library,
-    *,
-    limits: CompositeLimits | None = None,
-    contracts: ContractMode | None = None,
-) -> Library:
+def link(library: Library) -> Library:
     """A library whose composites run on the code of their children.
 
     ``Library.bind`` ends with this, so that binding the primitives of a library from a store makes
-    its composites run; call it yourself to set limits, or to have contracts checked.
+    its composites run. A composite that has code keeps its limits and when its contracts are
+    checked (see ``composite_tool``).
 
     A composite gets code when all its children are in the library with the digests that it pins,
     and have code themselves; the others have none, also when they had before. ``link_report`` says
     why. A composite that was bound to a plain function is left as it is.
-
-    Args:
-        library: The library.
-        limits: Caps on each run; None keeps those of a composite that has code, and takes the
-            defaults for one that has none.
-        contracts: When pre- and postconditions are checked; None keeps what a composite that has
-            code was bound with, and is ``off`` for one that has none.
 
     Example:
         >>> from agentkit import Library, tool
@@ -316,15 +301,10 @@ def link(
         >>> link(library)["add_three"](a=1, b=2, c=3)
         6
     """
-    return link_report(library, limits=limits, contracts=contracts).library
+    return link_report(library).library
 
 
-def link_report(
-    library: Library,
-    *,
-    limits: CompositeLimits | None = None,
-    contracts: ContractMode | None = None,
-) -> LinkReport:
+def link_report(library: Library) -> LinkReport:
     """Like ``link``, with the reasons why composites got no code."""
     if not any(tool.definition.body is not None for tool in library):  # makes no DAG
         return LinkReport(library=library, refused={})
@@ -334,7 +314,7 @@ def link_report(
     for name in in_order(rest, dag.children):
         del rest[name]
         try:
-            current[name] = _with_children(current[name], current, limits, contracts)
+            current[name] = _with_children(current[name], current)
         except CompositeError as error:
             current[name], refused[name] = _unbound(current[name]), error.problems
         else:
@@ -369,17 +349,13 @@ def _follows_its_children(tool: Tool) -> bool:
     return tool.function is None or isinstance(tool.function, composites.Composite)
 
 
-def _with_children(
-    tool: Tool,
-    tools: Mapping[str, Tool],
-    limits: CompositeLimits | None,
-    contracts: ContractMode | None,
-) -> Tool:
-    if isinstance(tool.function, composites.Composite):
-        limits = limits or tool.function.limits
-        contracts = contracts or tool.function.contracts
+def _with_children(tool: Tool, tools: Mapping[str, Tool]) -> Tool:
+    earlier = tool.function if isinstance(tool.function, composites.Composite) else None
     made = composites.composite_tool(
-        tool.definition, tools, limits=limits, contracts=contracts or "off"
+        tool.definition,
+        tools,
+        limits=earlier.limits if earlier else None,
+        contracts=earlier.contracts if earlier else "off",
     )
     return replace(
         tool,
@@ -478,19 +454,15 @@ class RecentVersions:
     Threads may share one. There is no lock, which a fork could find held for ever: each step on
     the dict is whole, and a snapshot that two steps lose is read from the store again.
 
-    Args:
-        most: How many are held.
-
     Example:
-        >>> held = RecentVersions(most=2)
-        >>> for version in (1, 2, 1, 3):
+        >>> held = RecentVersions()
+        >>> for version in (1, 2, 1, *range(3, MOST_VERSIONS + 2)):
         ...     held.put(Library(version=version))
-        >>> held.versions, held.get(2)
-        ((1, 3), None)
+        >>> 1 in held.versions, held.get(2)
+        (True, None)
     """
 
-    def __init__(self, *, most: int = MOST_VERSIONS) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._held: dict[int, Library] = {}  # the one used last stands last
 
     @property
@@ -510,5 +482,5 @@ class RecentVersions:
         self._held.pop(library.version, None)
         self._held[library.version] = library
         held = list(self._held)
-        for unused in held[: max(0, len(held) - self._most)]:
+        for unused in held[: max(0, len(held) - MOST_VERSIONS)]:
             self._held.pop(unused, None)

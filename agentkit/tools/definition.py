@@ -430,13 +430,8 @@ class ToolDefinition:
         return {"format": self._format, **_record(self)}
 
     @classmethod
-    def from_json(cls, record: JsonObject, *, digest: str | None = None) -> ToolDefinition:
+    def from_json(cls, record: JsonObject) -> ToolDefinition:
         """The inverse of ``to_json``.
-
-        Args:
-            record: The JSON object.
-            digest: The digest, when the caller kept it with the record; working it out costs as
-                much as the reading.
 
         Raises:
             DefinitionError: The record is not a definition, or its format is newer than ours.
@@ -449,7 +444,7 @@ class ToolDefinition:
                     f"to {FORMAT_VERSION}; upgrade agentkit-evolve",
                     tool_name=name,
                 )
-            definition = cls(
+            return cls(
                 name=record["name"],
                 signature=_signature_from_json(record.get("signature", {})),
                 description=Description(**_tupled(record.get("description", {}))),
@@ -467,9 +462,6 @@ class ToolDefinition:
                 f"not a tool definition ({type(error).__name__}: {error}): {str(record)[:200]}",
                 tool_name=name,
             ) from error
-        if digest is not None:
-            definition.__dict__["digest"] = digest  # where the cached property looks first
-        return definition
 
 
 _LEVELS = (Signature, Description, Specification, Origin, Effects, ChildReference)

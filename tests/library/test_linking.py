@@ -140,22 +140,24 @@ def test_a_composite_needs_approval_when_a_child_does():
     assert not asked["wipe"].needs_approval
 
 
-def test_limits_and_contracts_are_those_that_linking_is_given(library):
-    """Linking again sets them; binding again keeps them."""
+def test_a_composite_keeps_its_limits_and_contracts(library):
+    """Binding again keeps what ``composite_tool`` was told; without it nothing is checked."""
     bound = library.bind({"add": add})
-    tight = link(bound, limits=CompositeLimits(child_calls=1))
-    with pytest.raises(CompositeRunError, match="call"):
-        tight["four"](x=1)
+    tight = bound.with_tools(
+        composite_tool(tool.definition, bound.tools, limits=CompositeLimits(child_calls=1))
+        for tool in [bound["twice"], bound["four"]]
+    )
     with pytest.raises(CompositeRunError, match="call"):
         tight.bind({"add": add})["four"](x=1)
     guarded = replace(
         add.definition, specification=replace(add.definition.specification, pre=("a < 10",))
     )
     text = compose(TWICE, {"add": guarded_tool(guarded)})
-    watched = link(Library([guarded_tool(guarded), text]), contracts="always")
+    plain = link(Library([guarded_tool(guarded), text]))
+    assert plain["twice"](x=10) == 20
+    watched = composite_tool(text, plain.tools, contracts="always")
     with pytest.raises(ContractViolation):
-        watched["twice"](x=10)
-    assert link(Library([guarded_tool(guarded), text]))["twice"](x=10) == 20
+        link(plain.with_tools([watched]))["twice"](x=10)
 
 
 def guarded_tool(definition: ToolDefinition):

@@ -91,7 +91,6 @@ def definition_from_json(
     record: object,
     *,
     effects: Effects | None = None,
-    tags: Iterable[str] = (),
     reference: str = "",
     licence: str | None = None,
 ) -> ToolDefinition:
@@ -104,7 +103,6 @@ def definition_from_json(
     Args:
         record: The record.
         effects: What the tool does, when the caller knows; otherwise MCP annotations are read.
-        tags: Labels to add to those in the record.
         reference: File or URL that it came from.
         licence: SPDX expression of the source.
 
@@ -129,9 +127,9 @@ def definition_from_json(
         )
     try:
         definition = (
-            _ours(record, tags)
+            _ours(record)
             if "signature" in record
-            else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
+            else _theirs(record, effects=effects, reference=reference, licence=licence)
         )
         if is_instructions(definition.name):
             raise DefinitionError(
@@ -176,7 +174,6 @@ def _theirs(
     record: Mapping[str, Any],
     *,
     effects: Effects | None,
-    tags: Iterable[str],
     reference: str,
     licence: str | None,
 ) -> ToolDefinition:
@@ -195,7 +192,7 @@ def _theirs(
         parameters,
         result=None if result is None else _result(result, is_whole=is_wrapped(body)),
         effects=effects or exact_effects(body) or hinted_effects(body.get("annotations")),
-        tags=(*_tags(body), *tags),
+        tags=_tags(body),
         origin=Origin(
             kind="mcp" if "inputSchema" in body else "json_schema",
             reference=reference,
@@ -394,15 +391,12 @@ def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
             yield f"signature.{key}: {fault}"
 
 
-def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
+def _ours(record: Mapping[str, Any]) -> ToolDefinition:
     known = {key: part for key, part in record.items() if key in _own_schema()["properties"]}
     if faults := record_faults(known):
         name = str(record.get("name", ""))[:80]
         raise DefinitionError(f"{name!r} is not a tool definition: {faults[0]}", tool_name=name)
-    definition = ToolDefinition.from_json(record)
-    described = definition.description
-    unique = tuple(dict.fromkeys((*described.tags, *tags)))
-    return replace(definition, description=replace(described, tags=unique))
+    return ToolDefinition.from_json(record)
 
 
 # --- as MCP lists it ------------------------------------------------------------------------------

@@ -15,84 +15,52 @@ from agentkit_redis.scripts import REHEARSE, Script
 if TYPE_CHECKING:
     from redis import RedisError
 
-_REFUSALS: dict[str, tuple[type[StoreError], str]] = {
+_REFUSALS = {
     "OOM": (
-        StoreError,
-        (
-            "has no memory left (maxmemory). Nothing was changed; give it more with CONFIG SET "
-            "maxmemory, or let old episodes go (prune), and try again"
-        ),
+        "has no memory left (maxmemory). Nothing was changed; give it more with CONFIG SET "
+        "maxmemory, or let old episodes go (prune), and try again"
     ),
     "READONLY": (
-        StoreError,
-        (
-            "is a replica and takes no writes. Nothing was changed; write the address of the "
-            "primary into the URL (reading works here)"
-        ),
+        "is a replica and takes no writes. Nothing was changed; write the address of the primary "
+        "into the URL (reading works here)"
     ),
     "MISCONF": (
-        StoreError,
-        (
-            "cannot save to its disk, which may be full, and takes no writes. Nothing was "
-            "changed; see the log of the server, make room, and it takes writes again by itself"
-        ),
+        "cannot save to its disk, which may be full, and takes no writes. Nothing was changed; "
+        "see the log of the server, make room, and it takes writes again by itself"
     ),
     "NOPERM": (
-        StoreError,
-        (
-            "does not let this user do that. Nothing was changed; give the user the keys ~{keys} "
-            "and the channels &{keys} and the commands that the README of agentkit-redis lists"
-        ),
+        "does not let this user do that. Nothing was changed; give the user the keys ~{keys} and "
+        "the channels &{keys} and the commands that the README of agentkit-redis lists"
     ),
     "WRONGTYPE": (
-        StoreFormatError,
-        (
-            "holds data of another program under the keys {keys}. Nothing was changed; choose "
-            "another prefix with ?prefix="
-        ),
+        "holds data of another program under the keys {keys}. Nothing was changed; choose another "
+        "prefix with ?prefix="
     ),
-    "LOADING": (
-        StoreUnavailableError,
-        "is still reading its data from the disk; try again in a moment",
-    ),
+    "LOADING": "is still reading its data from the disk; try again in a moment",
     "NOREPLICAS": (
-        StoreUnavailableError,
-        (
-            "misses the replicas that it wants for a write (min-replicas-to-write). Nothing was "
-            "changed; try again when they are back"
-        ),
+        "misses the replicas that it wants for a write (min-replicas-to-write). Nothing was "
+        "changed; try again when they are back"
     ),
-    "BUSY": (
-        StoreUnavailableError,
-        "is busy with a long script of somebody; try again in a moment",
-    ),
+    "BUSY": "is busy with a long script of somebody; try again in a moment",
     "MASTERDOWN": (
-        StoreUnavailableError,
-        "is a replica that lost its primary and may not answer meanwhile; try again later",
+        "is a replica that lost its primary and may not answer meanwhile; try again later"
     ),
     "CLUSTERDOWN": (
-        StoreUnavailableError,
-        "belongs to a cluster that is down: not all slots are served; try again when it is whole",
+        "belongs to a cluster that is down: not all slots are served; try again when it is whole"
     ),
-    "TRYAGAIN": (
-        StoreUnavailableError,
-        "is moving the keys to another node of its cluster; try again in a moment",
-    ),
+    "TRYAGAIN": "is moving the keys to another node of its cluster; try again in a moment",
     "MOVED": (
-        StoreError,
-        (
-            "is one node of a cluster, and another one holds the keys {keys}. All keys of a "
-            "library lie on one node: write its address, which the answer names, into the URL"
-        ),
+        "is one node of a cluster, and another one holds the keys {keys}. All keys of a library "
+        "lie on one node: write its address, which the answer names, into the URL"
     ),
     "ASK": (
-        StoreUnavailableError,
-        (
-            "is moving the keys {keys} to another node of its cluster; try again later, with "
-            "the address of that node"
-        ),
+        "is moving the keys {keys} to another node of its cluster; try again later, with the "
+        "address of that node"
     ),
 }
+
+_PASSING = ("LOADING", "NOREPLICAS", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "ASK")
+"""Those that trying again may mend."""
 
 _LOGIN = (
     "refuses the user or the password. Write the right ones into the URL: "
@@ -158,10 +126,11 @@ def _in_our_words(error: RedisError, address: RedisAddress) -> StoreError:
 
 
 def _refusal(code: str, error: RedisError, address: RedisAddress) -> StoreError:
-    kind, words = _REFUSALS[code]
-    return kind(
-        f"{address} {words.format(keys=f'{{{address.prefix}}}:*')}. It says: {code} {error}"
-    )
+    words = _REFUSALS[code].format(keys=f"{{{address.prefix}}}:*")
+    kind = StoreUnavailableError if code in _PASSING else StoreError
+    if code == "WRONGTYPE":
+        kind = StoreFormatError
+    return kind(f"{address} {words}. It says: {code} {error}")
 
 
 def _code_of(error: RedisError) -> str:
@@ -298,13 +267,8 @@ class RedisConnection:
             return work(client)
 
 
-def new_client(address: RedisAddress, *, idle_seconds: int = _IDLE_SECONDS) -> Client:
-    """A client with a pool of its own, which retries nothing by itself.
-
-    Args:
-        address: Of the server.
-        idle_seconds: A connection that was idle for so long is tried before it is used; 0: never.
-    """
+def new_client(address: RedisAddress) -> Client:
+    """A client with a pool of its own, which retries nothing by itself."""
     from redis import Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -319,7 +283,7 @@ def new_client(address: RedisAddress, *, idle_seconds: int = _IDLE_SECONDS) -> C
             socket_timeout=address.timeout_seconds,
             socket_connect_timeout=address.timeout_seconds,
             socket_keepalive=True,
-            health_check_interval=idle_seconds,
+            health_check_interval=_IDLE_SECONDS,
             max_connections=_UNLIMITED,
             retry=Retry(NoBackoff(), 0),
             protocol=2,

@@ -85,29 +85,17 @@ def _settings(connection: RedisConnection) -> dict[str, str]:
     """What CONFIG tells, and INFO where CONFIG is forbidden."""
     connection.ask("PING")  # a server that lets nobody in is another matter
     told: dict[str, str] = {}
-    for section in ("memory", "persistence"):
-        told |= _info(connection, section)
-    for name in ("appendonly", "appendfsync", "save", "maxmemory", "maxmemory-policy"):
+    settings = ("appendonly", "appendfsync", "save", "maxmemory", "maxmemory-policy")
+    for question in (("INFO", "memory"), *(("CONFIG GET", name) for name in settings)):
         try:
-            found = connection.ask("CONFIG GET", name)
+            found = connection.ask(*question)
         except StoreUnavailableError:
             raise
         except StoreError as error:
-            logger.info("%s does not tell its settings: %s", connection.address, error)
-            break
-        told |= {_text(key): _text(value) for key, value in found.items()}
+            logger.info("%s does not tell %s: %s", connection.address, " ".join(question), error)
+        else:
+            told |= {_text(key): _text(value) for key, value in found.items()}
     return told
-
-
-def _info(connection: RedisConnection, section: str) -> dict[str, str]:
-    try:
-        found = connection.ask("INFO", section)
-    except StoreUnavailableError:
-        raise
-    except StoreError as error:
-        logger.info("%s does not tell about its %s: %s", connection.address, section, error)
-        return {}
-    return {_text(key): _text(value) for key, value in found.items()}
 
 
 def _text(value: object) -> str:

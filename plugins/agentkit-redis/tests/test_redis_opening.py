@@ -23,6 +23,7 @@ from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.store import Retention
 from agentkit_redis import parse_address
 from agentkit_redis.address import _OPTIONS
+from agentkit_redis.connection import RedisConnection
 from agentkit_redis.reading import FORMAT, Keys
 
 WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1)
@@ -40,6 +41,19 @@ def test_everything_can_be_said():
     assert address.uses_tls
     assert address.tls == {"ssl_ca_certs": "/etc/ca.pem", "ssl_check_hostname": "false"}
     assert str(address) == "rediss://ada:***@[::1]:6390/3?prefix=team-a"
+
+
+@pytest.mark.parametrize(
+    "code", ["LOADING", "NOREPLICAS", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "ASK"]
+)
+def test_what_passes_by_itself_is_no_refusal(server_url, code):
+    """An agent may go on without the store, or try again."""
+    said = f"return redis.error_reply('{code} 7000 127.0.0.1:1')"
+    with (
+        closing(RedisConnection(parse_address(server_url))) as connection,
+        pytest.raises(StoreUnavailableError, match=f"It says: {code}"),
+    ):
+        connection.ask("EVAL", said, 0)
 
 
 @given(password=WORDS, user=WORDS)
