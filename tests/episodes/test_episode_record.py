@@ -2,25 +2,21 @@
 
 import json
 from dataclasses import replace
-from typing import get_args
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from support.records import records
 
-from agentkit import Episode
+from agentkit import Episode, File
 from agentkit.episodes import (
     Attribution,
     Diagnosis,
     Evidence,
-    EvidenceKind,
-    FailureLabel,
-    Fault,
     GoalTrace,
     Recovery,
-    RecoveryOutcome,
     RefineTrace,
     RetrievalTrace,
-    StageReport,
     Turn,
     TurnDiagnosis,
     Verdict,
@@ -31,13 +27,11 @@ from agentkit.errors import EpisodeFormatError
 from agentkit.evaluation.doctor.catalogue import usage_of
 from agentkit.evolution.learning import uses_of
 from agentkit.evolution.trajectories import trajectories_of
+from agentkit.media import Media
 from agentkit.messages import (
     AssistantMessage,
-    FailureKind,
     ToolCall,
-    ToolFailure,
     ToolResult,
-    Usage,
 )
 
 TEXT = st.text(st.characters(), max_size=8)  # half surrogate pairs included
@@ -50,156 +44,17 @@ DATA = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 )
-OBJECTS = st.dictionaries(TEXT, DATA, max_size=2)
-NUMBERS = st.floats(min_value=0, max_value=1e6)
-USAGE = st.builds(
-    Usage,
-    requests=st.integers(0, 9),
-    prompt_tokens=st.integers(0, 9),
-    cached_tokens=st.integers(0, 9),
-    completion_tokens=st.integers(0, 9),
-    cost_usd=st.none() | NUMBERS,
-)
-CALLS = st.lists(
-    st.builds(ToolCall, call_id=TEXT, name=TEXT, arguments=OBJECTS, malformed=st.none() | TEXT),
-    max_size=2,
-).map(tuple)
-FAILURES = st.builds(
-    ToolFailure,
-    kind=st.sampled_from(["timeout", "denied", "unknown_tool"]),
-    rule=TEXT,
-    path=TEXT,
-    schema_excerpt=st.none() | OBJECTS,
-    nearest=st.lists(TEXT, max_size=2).map(tuple),
-    retryable=st.booleans(),
-    cause=st.none() | TEXT,
-)
-RESULTS = st.lists(
-    st.builds(
-        ToolResult,
-        call_id=TEXT,
-        name=TEXT,
-        status=st.sampled_from(["ok", "failed", "denied", "deferred"]),
-        value=DATA,
-        text=TEXT,
-        failure=st.none() | FAILURES,
-        attempts=st.integers(1, 3),
-        seconds=NUMBERS,
-    ),
-    max_size=2,
-).map(tuple)
-NAMES = st.lists(TEXT, max_size=2).map(tuple)
-STAGES = st.builds(
-    StageReport,
-    stage=TEXT,
-    survivors=st.integers(0, 9),
-    tokens=st.integers(0, 9),
-    seconds=NUMBERS,
-    goal=TEXT,
-)
-RETRIEVAL = st.builds(
-    RetrievalTrace,
-    query=TEXT,
-    shortlist=NAMES,
-    offered=NAMES,
-    stages=st.lists(STAGES, max_size=2).map(tuple),
-    notes=NAMES,
-    goals=st.lists(st.builds(GoalTrace, intent=TEXT, ranked=NAMES), max_size=2).map(tuple),
-    unmatched=NAMES,
-)
-REFINE = st.builds(
-    RefineTrace,
-    mode=st.sampled_from(["vanilla", "adaptive"]),
-    proposals=st.lists(CALLS, min_size=1, max_size=2).map(tuple),
-    chosen=st.integers(0, 1),
-    converged=st.booleans(),
-    usage=USAGE,
-)
-TURNS = st.lists(
-    st.builds(
-        Turn,
-        message=st.builds(AssistantMessage, text=TEXT, tool_calls=CALLS),
-        results=RESULTS,
-        usage=USAGE,
-        retrieval=st.none() | RETRIEVAL,
-        refine=st.none() | REFINE,
-        seconds=NUMBERS,
-        model_seconds=NUMBERS,
-    ),
-    max_size=2,
-).map(tuple)
-EVIDENCE = st.builds(
-    Evidence,
-    kind=st.sampled_from(get_args(EvidenceKind)),
-    message=TEXT,
-    turn=st.none() | st.integers(0, 9),
-    call_id=TEXT,
-    tool=TEXT,
-    parameter=TEXT,
-    expected=DATA,
-    actual=DATA,
-)
-VERDICTS = st.builds(
-    Verdict,
-    passed=st.booleans(),
-    score=NUMBERS,
-    evidence=st.lists(EVIDENCE, max_size=2).map(tuple),
-    verifier=TEXT,
-    fault=st.none() | st.sampled_from(get_args(Fault)),
-    metrics=st.dictionaries(TEXT, NUMBERS, max_size=2),
-    details=OBJECTS,
-)
-LABELS = st.sampled_from(get_args(FailureLabel))
-DIAGNOSES = st.builds(
-    Diagnosis,
-    label=LABELS,
-    turns=st.lists(
-        st.builds(
-            TurnDiagnosis,
-            turn=st.integers(0, 9),
-            label=LABELS,
-            labels=st.lists(LABELS, max_size=2).map(tuple),
-            tool=TEXT,
-            parameter=TEXT,
-            evidence=st.lists(EVIDENCE, max_size=1).map(tuple),
-            hint=TEXT,
-        ),
-        max_size=2,
-    ).map(tuple),
-    recoveries=st.lists(
-        st.builds(
-            Recovery,
-            turn=st.integers(0, 9),
-            call_id=TEXT,
-            tool=TEXT,
-            kind=st.sampled_from(get_args(FailureKind)),
-            outcome=st.sampled_from(get_args(RecoveryOutcome)),
-            ended=st.none() | st.integers(0, 9),
-        ),
-        max_size=2,
-    ).map(tuple),
-)
-EPISODES = st.builds(
-    Episode,
-    episode_id=TEXT,
-    request=TEXT,
-    turns=TURNS,
-    stop_reason=st.sampled_from(["finished", "error", "cancelled"]),
-    output=DATA,
-    model=TEXT,
-    library_version=st.integers(0, 9),
-    session_id=st.none() | TEXT,
-    usage=USAGE,
-    started_at=TEXT,
-    seconds=NUMBERS,
-    error=st.none() | TEXT,
-    verdict=st.none() | VERDICTS,
-    diagnosis=st.none() | DIAGNOSES,
-    metadata=st.dictionaries(TEXT, TEXT, max_size=2),
-)
+LEAVES = {
+    str: TEXT,
+    Any: DATA,
+    int: st.integers(0, 9),
+    bool: st.booleans(),
+    float: st.floats(min_value=0, max_value=1e6),
+    Media: st.builds(File, data=st.binary(max_size=4).map(b"%PDF-".__add__), name=TEXT),
+}
 
 
-@given(EPISODES)
+@given(records(Episode, LEAVES))
 def test_an_episode_survives_a_line_of_json(episode):
     """Encoding and decoding any episode gives an equal one, in one line of plain ASCII."""
     line = encode_episode(episode)
