@@ -10,6 +10,7 @@ import sys
 from contextlib import asynccontextmanager
 
 import httpx
+import openai
 import pytest
 from support.app_stage import AppStage
 
@@ -201,6 +202,22 @@ def stage():
 def served(stage):
     """Shows an application at the module's server; gives its URL."""
     return stage.showing
+
+
+@pytest.fixture
+def client(served, no_tls):
+    """OpenAI's client of an application, which does not try again."""
+
+    @asynccontextmanager
+    async def open_client(app, key=KEY):
+        http = openai.DefaultAsyncHttpxClient(verify=no_tls)
+        with served(app) as url:
+            async with openai.AsyncOpenAI(
+                base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=http
+            ) as sdk:
+                yield sdk
+
+    return open_client
 
 
 @pytest.fixture

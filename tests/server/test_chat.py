@@ -8,6 +8,7 @@ import json
 import httpx
 import openai
 import pytest
+from support.app_stage import ended
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
@@ -24,24 +25,10 @@ HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-0123456789abcdef"
 
 
-@pytest.fixture
-def client(no_tls):
-    """Makes the SDK's client, which does not try again."""
-
-    def make(url, key=KEY, max_retries=0):
-        http = openai.DefaultAsyncHttpxClient(verify=no_tls)
-        return openai.AsyncOpenAI(
-            base_url=f"{url}/v1", api_key=key, max_retries=max_retries, http_client=http
-        )
-
-    return make
-
-
-async def test_an_answer_comes_whole(client, make_app, served, store, keys):
+async def test_an_answer_comes_whole(client, make_app, store, keys):
     """Text, finish reason and usage are where the SDK looks, and the id is that of the episode."""
-    with served(make_app(keys=keys)) as url:
-        async with client(url) as sdk:
-            answer = await sdk.chat.completions.create(model="agent", messages=HELLO)
+    async with client(make_app(keys=keys)) as sdk:
+        answer = await sdk.chat.completions.create(model="agent", messages=HELLO)
     (choice,) = answer.choices
     assert choice.message.content == "You said: Hello"
     assert choice.finish_reason == "stop"
@@ -54,29 +41,25 @@ async def test_an_answer_comes_whole(client, make_app, served, store, keys):
     assert episode.metadata == named | {"request_id": answer._request_id}
 
 
-async def test_reasoning_is_streamed_apart_from_the_answer(client, make_app, served):
+async def test_reasoning_is_streamed_apart_from_the_answer(client, make_app):
     """In the field that vLLM and DeepSeek have for it."""
     with ProviderServer([Reply(reasoning="Three eights.", text="24")]) as provider:
         model = OpenAICompatibleModel("m", base_url=provider.base_url)
-        with served(make_app(model)) as url:
-            async with client(url) as sdk:
-                stream = await sdk.chat.completions.create(
-                    model="agent", messages=HELLO, stream=True
-                )
-                deltas = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
+        async with client(make_app(model)) as sdk:
+            stream = await sdk.chat.completions.create(model="agent", messages=HELLO, stream=True)
+            deltas = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
     thoughts = [(one.model_extra or {}).get("reasoning_content") or "" for one in deltas]
     assert "".join(thoughts) == "Three eights."
     assert "".join(one.content or "" for one in deltas) == "24"
 
 
-async def test_an_answer_comes_in_pieces(client, make_app, served, store):
+async def test_an_answer_comes_in_pieces(client, make_app, store):
     """The pieces come to the text, each has the same id, and the usage ends the stream."""
-    with served(make_app()) as url:
-        async with client(url) as sdk:
-            stream = await sdk.chat.completions.create(
-                model="agent", messages=HELLO, stream=True, stream_options={"include_usage": True}
-            )
-            chunks = [chunk async for chunk in stream]
+    async with client(make_app()) as sdk:
+        stream = await sdk.chat.completions.create(
+            model="agent", messages=HELLO, stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
     texts = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
     assert [text for text in texts if text] == ["You ", "said: ", "Hello"]
     assert chunks[0].choices[0].delta.role == "assistant"
@@ -97,9 +80,7 @@ def picture(url):
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-async def test_images_and_files_reach_the_provider_and_stay_in_the_session(
-    client, make_app, served, store
-):
+async def test_images_and_files_reach_the_provider_and_stay_in_the_session(client, make_app, store):
     """Through ``serve`` and the adapter they are what the client sent; the episode holds them."""
     pdf = {"file_data": f"data:application/pdf;base64,{PDF.base64}", "filename": "bill.pdf"}
     parts = [picture(RED.data_url), {"type": "file", "file": pdf}]
@@ -107,12 +88,11 @@ async def test_images_and_files_reach_the_provider_and_stay_in_the_session(
     with ProviderServer(["A bill.", "Still one."]) as provider:
         takes = {"image/png", "application/pdf", "audio/wav"}
         model = OpenAICompatibleModel("m", base_url=provider.base_url, accepts=takes)
-        with served(make_app(model, agent={"tools": ()})) as url:
-            async with client(url) as sdk:
-                for said in (question(*parts, audio), HELLO):
-                    await sdk.chat.completions.create(
-                        model="agent", messages=said, extra_body={"session_id": "s"}
-                    )
+        async with client(make_app(model, agent={"tools": ()})) as sdk:
+            for said in (question(*parts, audio), HELLO):
+                await sdk.chat.completions.create(
+                    model="agent", messages=said, extra_body={"session_id": "s"}
+                )
     for one in provider.requests:
         assert one.body["messages"][0]["content"][1:] == [*parts, audio]
     first = list(store.select())[-1]
@@ -120,23 +100,20 @@ async def test_images_and_files_reach_the_provider_and_stay_in_the_session(
     assert [one.data for one in first.media] == [RED.data, PDF.data, WAV.data]
 
 
-async def test_a_model_of_text_alone_refuses_pictures_before_a_run(client, make_app, served, store):
+async def test_a_model_of_text_alone_refuses_pictures_before_a_run(client, make_app, store):
     """The client reads what cannot be taken; nothing is sent, and no run begins."""
     with ProviderServer([]) as provider:
         app = make_app(OpenAICompatibleModel("m", base_url=provider.base_url))
-        with served(app) as url:
-            async with client(url) as sdk:
-                with pytest.raises(
-                    openai.BadRequestError, match=r"does not accept \[image: image/png"
-                ):
-                    await sdk.chat.completions.create(
-                        model="agent", messages=question(picture(RED.data_url))
-                    )
+        async with client(app) as sdk:
+            with pytest.raises(openai.BadRequestError, match=r"does not accept \[image: image/png"):
+                await sdk.chat.completions.create(
+                    model="agent", messages=question(picture(RED.data_url))
+                )
         assert provider.requests == []
     assert list(store.select()) == []
 
 
-async def test_urls_of_images_are_handed_on_and_not_fetched(client, make_app, served):
+async def test_urls_of_images_are_handed_on_and_not_fetched(client, make_app):
     """Where the owner allows them, and only https; nobody at this end opens them."""
     seen = []
 
@@ -144,8 +121,8 @@ async def test_urls_of_images_are_handed_on_and_not_fetched(client, make_app, se
         seen.extend(request.messages[-1].media)
         return "A bill."
 
-    with ProviderServer([]) as elsewhere, served(make_app(look, media_urls=True)) as url:
-        async with client(url) as sdk:
+    with ProviderServer([]) as elsewhere:
+        async with client(make_app(look, media_urls=True)) as sdk:
             for address in ("https://x.example/a.png", f"{elsewhere.base_url}/a.png"):
                 asked = sdk.chat.completions.create(
                     model="agent", messages=question(picture(address))
@@ -159,7 +136,7 @@ async def test_urls_of_images_are_handed_on_and_not_fetched(client, make_app, se
     assert [one.url for one in seen] == ["https://x.example/a.png"]
 
 
-async def test_a_conversation_that_the_client_keeps(client, make_app, served, store):
+async def test_a_conversation_that_the_client_keeps(client, make_app, store):
     """Earlier messages reach the model as they were; the last one is the request."""
     seen = []
 
@@ -176,9 +153,8 @@ async def test_a_conversation_that_the_client_keeps(client, make_app, served, st
         {"role": "assistant", "content": "Hello Ann."},
         {"role": "user", "content": "Who am I?"},
     ]
-    with served(make_app(remember, agent={"instructions": "You sell cars."})) as url:
-        async with client(url) as sdk:
-            await sdk.chat.completions.create(model="agent", messages=messages)
+    async with client(make_app(remember, agent={"instructions": "You sell cars."})) as sdk:
+        await sdk.chat.completions.create(model="agent", messages=messages)
     assert seen == [
         ("system", "You sell cars."),
         ("system", "Be short."),
@@ -190,11 +166,10 @@ async def test_a_conversation_that_the_client_keeps(client, make_app, served, st
     assert (episode.request, episode.history_length) == ("Who am I?", 3)
 
 
-async def test_the_model_is_listed(client, make_app, served):
+async def test_the_model_is_listed(client, make_app):
     """``GET /v1/models`` names the one model."""
-    with served(make_app(model_name="shop-agent")) as url:
-        async with client(url) as sdk:
-            models = [model.id async for model in sdk.models.list()]
+    async with client(make_app(model_name="shop-agent")) as sdk:
+        models = [model.id async for model in sdk.models.list()]
     assert models == ["shop-agent"]
 
 
@@ -206,33 +181,29 @@ async def test_the_model_is_listed(client, make_app, served):
         (KEY, {"n": 2}, openai.BadRequestError, "unsupported_parameter"),
     ],
 )
-async def test_errors_are_those_of_the_sdk(
-    client, make_app, served, keys, key, fields, error, code
-):
+async def test_errors_are_those_of_the_sdk(client, make_app, keys, key, fields, error, code):
     """The SDK raises its own exception, with our code, message and request id."""
-    with served(make_app(keys=keys)) as url:
-        async with client(url, key) as sdk:
-            with pytest.raises(error) as caught:
-                await sdk.chat.completions.create(**{"model": "agent", "messages": HELLO, **fields})
+    async with client(make_app(keys=keys), key) as sdk:
+        with pytest.raises(error) as caught:
+            await sdk.chat.completions.create(**{"model": "agent", "messages": HELLO, **fields})
     assert caught.value.code == code
     assert caught.value.request_id.startswith("req_")
     assert key not in str(caught.value)
 
 
-async def test_labels_come_into_the_episode(client, make_app, served, store):
+async def test_labels_come_into_the_episode(client, make_app, store):
     """``user`` and ``metadata`` are kept; a client cannot write labels of agentkit's own."""
-    with served(make_app()) as url:
-        async with client(url) as sdk:
-            await sdk.chat.completions.create(
-                model="agent", messages=HELLO, user="ann", metadata={"shadow_of": "e1"}
-            )
+    async with client(make_app()) as sdk:
+        await sdk.chat.completions.create(
+            model="agent", messages=HELLO, user="ann", metadata={"shadow_of": "e1"}
+        )
     (episode,) = store.select()
     assert episode.metadata["user"] == "ann"
     assert episode.metadata["client.shadow_of"] == "e1"
     assert "shadow_of" not in episode.metadata
 
 
-async def test_structured_answers_are_json_in_both_forms(client, make_app, served):
+async def test_structured_answers_are_json_in_both_forms(client, make_app):
     """An agent with an output type answers with the value, streamed in one piece."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -242,11 +213,10 @@ async def test_structured_answers_are_json_in_both_forms(client, make_app, serve
     app = make_app(three, agent={"output_type": schema})
     wanted = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     fields = {"model": "agent", "messages": HELLO, "response_format": wanted}
-    with served(app) as url:
-        async with client(url) as sdk:
-            whole = await sdk.chat.completions.create(**fields)
-            stream = await sdk.chat.completions.create(**fields, stream=True)
-            pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
+    async with client(app) as sdk:
+        whole = await sdk.chat.completions.create(**fields)
+        stream = await sdk.chat.completions.create(**fields, stream=True)
+        pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
     assert whole.choices[0].message.content == '{"n": 3}' == "".join(pieces)
 
 
@@ -490,8 +460,7 @@ async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, 
         async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
             with pytest.raises(httpx.TimeoutException):
                 await client.post(URL, json=body(SLOW, stream=stream), timeout=0.2)
-        while len(app.state.runs):
-            await asyncio.sleep(0.01)
+        await ended(app)
     (episode,) = store.select()
     assert episode.stop_reason == "cancelled"
     assert [call.name for call in episode.calls] == ["nap"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from support.app_stage import ended
 from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, Episode, Library, Rewrite, Tool, guardrail, open_store, tool
@@ -25,7 +26,7 @@ from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
 
 URL = "/v1/chat/completions"
-A, B = "sk-0123456789abcdef", "sk-fedcba9876543210"
+SHOP, DESK = "sk-0123456789abcdef", "sk-fedcba9876543210"
 
 
 def count_messages(request):
@@ -52,7 +53,7 @@ async def test_a_session_remembers(make_app, talk, body, store):
 async def test_no_key_reaches_the_sessions_of_another(make_app, talk, body, keys, store):
     """The same name is another conversation for another key."""
     app = make_app(count_messages, keys=keys)
-    for key in (A, B):
+    for key in (SHOP, DESK):
         async with talk(app, key) as client:
             assert text(await client.post(URL, json=body("Hi", session_id="s1"))) == "1 messages"
     assert {episode.session_id for episode in store.select()} == {"shop/s1", "desk/s1"}
@@ -235,9 +236,9 @@ async def test_clients_approve_nothing(make_app, talk, store):
 async def test_calls_of_another_key_can_not_be_answered(make_app, talk, keys):
     """For anybody else the waiting run does not exist."""
     app = make_app(keys=keys)
-    async with talk(app, A) as client:
+    async with talk(app, SHOP) as client:
         message = await waiting(client, ASK)
-    async with talk(app, B) as client:
+    async with talk(app, DESK) as client:
         answer = await client.post(URL, json=chat(ASK, message, result(message, "3")))
     assert answer.json()["error"]["code"] == "unknown_tool_call"
 
@@ -298,9 +299,8 @@ async def test_each_call_needs_its_answer(make_app, talk):
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "answered_twice")
 
 
-CHAT, APPROVALS = "/v1/chat/completions", "/v1/approvals"
-SHOP, DESK = "sk-0123456789abcdef", "sk-fedcba9876543210"
-WIPE_TEXT = 'call wipe {"path": "notes.txt"}'
+APPROVALS = "/v1/approvals"
+WIPE_TEXT = WIPE["content"]
 
 
 PROGRAM = """call run_program {"program": "return wipe(path='notes.txt')"}"""
@@ -312,7 +312,7 @@ async def test_calls_inside_a_program_are_decided_by_themselves(make_app, talk, 
     app = make_app(agent=code, keys=keys, approvers=["desk"])
     async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
         await ask(shop, body, PROGRAM, session_id="s1")
-        (waiting_run,) = (await desk.get(APPROVALS)).json()["data"]
+        (waiting_run,) = await listed(desk)
         decided = await desk.post(f"{APPROVALS}/{waiting_run['id']}", json={"approved": True})
     assert [one["name"] for one in waiting_run["calls"]] == ["wipe"]
     assert decided.json()["content"] == "It gave: notes.txt is gone"
@@ -324,20 +324,46 @@ def app(make_app, keys):
     return make_app(keys=keys, approvers=["desk"])
 
 
+@pytest.fixture
+async def shop(app, talk):
+    """A client with the key "shop"."""
+    async with talk(app, key=SHOP) as client:
+        yield client
+
+
+@pytest.fixture
+async def desk(app, talk):
+    """A client with the key "desk"."""
+    async with talk(app, key=DESK) as client:
+        yield client
+
+
+@pytest.fixture
+async def address(shop, desk, body):
+    """Where a decision about a call of the shop's goes."""
+    await ask(shop, body, session_id="s1")
+    (waits,) = await listed(desk)
+    return f"{APPROVALS}/{waits['id']}"
+
+
 async def ask(client, body, text=WIPE_TEXT, **fields):
     """Ask for what needs an approval."""
-    answer = await client.post(CHAT, json=body(text, **fields))
+    answer = await client.post(URL, json=body(text, **fields))
     assert answer.json()["choices"][0]["finish_reason"] == "tool_calls"
 
 
-async def test_what_waits_is_listed_and_approved(app, talk, body, store):
+async def listed(client):
+    """What an approver is shown."""
+    return (await client.get(APPROVALS)).json()["data"]
+
+
+async def test_what_waits_is_listed_and_approved(shop, desk, body, store):
     """The approver sees who asked for what; the call runs, and the conversation goes on."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1", user="ann")
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
-        after = await shop.post(CHAT, json=body("Thanks", session_id="s1"))
-        left = (await desk.get(APPROVALS)).json()["data"]
+    await ask(shop, body, session_id="s1", user="ann")
+    (waiting,) = await listed(desk)
+    decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
+    after = await shop.post(URL, json=body("Thanks", session_id="s1"))
+    left = await listed(desk)
     assert (waiting["user"], waiting["request"]) == ("ann", WIPE_TEXT)
     assert [(one["name"], one["arguments"]) for one in waiting["calls"]] == [
         ("wipe", {"path": "notes.txt"})
@@ -360,11 +386,11 @@ async def test_a_turn_of_client_and_desk_is_ended_by_both(make_app, talk, store,
     question = {"role": "user", "content": "Wipe a"}
     async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
         asked = chat(question, session_id="s1")
-        message = (await shop.post(CHAT, json=asked)).json()["choices"][0]["message"]
+        message = (await shop.post(URL, json=asked)).json()["choices"][0]["message"]
         (own,) = (one for one in message["tool_calls"] if one["function"]["name"] != "wipe")
         told = {"role": "tool", "tool_call_id": own["id"], "content": "yes"}
-        partly = await shop.post(CHAT, json=chat(question, message, told, session_id="s1"))
-        (waits,) = (await desk.get(APPROVALS)).json()["data"]
+        partly = await shop.post(URL, json=chat(question, message, told, session_id="s1"))
+        (waits,) = await listed(desk)
         decided = await desk.post(f"{APPROVALS}/{waits['id']}", json={"approved": True})
     assert partly.status_code == 200
     assert (waits["request"], [one["name"] for one in waits["calls"]]) == ("Wipe a", ["wipe"])
@@ -391,80 +417,55 @@ async def test_a_decision_is_carried_out_though_its_approver_is_gone(served, sto
         async with httpx.AsyncClient(verify=no_tls, base_url=url, headers=head) as desk:
             with pytest.raises(httpx.TimeoutException):
                 await desk.post(f"{APPROVALS}/{waits}", json={"approved": True}, timeout=0.2)
-        while len(app.state.runs):
-            await asyncio.sleep(0.01)
+        await ended(app)
     assert (ran, next(store.select()).output) == ([1], "Done.")
 
 
-async def test_a_decision_that_says_both_is_none(app, talk, body, store):
-    """An object in which a name stands twice is refused: readers differ on which one counts."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1")
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        answer = await desk.post(
-            f"{APPROVALS}/{waiting['id']}",
-            content=b'{"approved": false, "approved": true}',
-            headers={"content-type": "application/json"},
-        )
-    assert answer.status_code == 400
-    assert "the same name twice" in answer.json()["error"]["message"]
-    assert len(list(store.select())) == 1
-
-
-async def test_an_imported_run_is_neither_listed_nor_decided(app, talk, body, store):
+async def test_an_imported_run_is_neither_listed_nor_decided(desk, address, store):
     """Whoever wrote a file of episodes has no approver let its calls run."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1")
-        forged = replace(next(store.select()), episode_id="forged")
-        store.append(as_imported(forged, "theirs.jsonl"))
-        assert len((await desk.get(APPROVALS)).json()["data"]) == 1
-        answer = await desk.post(f"{APPROVALS}/forged", json={"approved": True})
+    forged = replace(next(store.select()), episode_id="forged")
+    store.append(as_imported(forged, "theirs.jsonl"))
+    assert len(await listed(desk)) == 1
+    answer = await desk.post(f"{APPROVALS}/forged", json={"approved": True})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_approval")
 
 
-async def test_only_who_may_decides(app, make_app, keys, talk, body):
+async def test_only_who_may_decides(shop, desk, address, make_app, keys, talk):
     """Another key sees nothing, and its decision is answered like one about an unknown run."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1")
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        url = f"{APPROVALS}/{waiting['id']}"
-        assert (await shop.get(APPROVALS)).json()["data"] == []
-        refused = await shop.post(url, json={"approved": True})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_approval")
-        assert (await desk.post(f"{APPROVALS}/none", json={"approved": True})).status_code == 404
-    async with talk(make_app(keys=keys), key=DESK) as desk:
-        assert (await desk.get(APPROVALS)).status_code == 404
+    assert await listed(shop) == []
+    refused = await shop.post(address, json={"approved": True})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_approval")
+    assert (await desk.post(f"{APPROVALS}/none", json={"approved": True})).status_code == 404
+    async with talk(make_app(keys=keys), key=DESK) as nobody:
+        assert (await nobody.get(APPROVALS)).status_code == 404
     with pytest.raises(UsageError, match="there is no key 'boss'"):
         make_app(keys=keys, approvers=["boss"])
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "told"),
     [
-        {},
-        {"approved": "yes"},
-        {"approved": True, "calls": {"none": True}},
-        {"approved": True, "denied": True},
+        ("{}", "approved"),
+        ('{"approved": "yes"}', "approved"),
+        ('{"approved": true, "calls": {"none": true}}', "none"),
+        ('{"approved": true, "denied": true}', "denied"),
+        ('{"approved": false, "approved": true}', "the same name twice"),  # readers differ on it
     ],
 )
-async def test_what_is_no_decision_is_refused(app, talk, body, store, said):
+async def test_what_is_no_decision_is_refused(desk, address, store, said, told):
     """Nothing runs, and the run still waits."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        await ask(shop, body, session_id="s1")
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        answer = await desk.post(f"{APPROVALS}/{waiting['id']}", json=said)
-    assert answer.status_code == 400
+    headers = {"content-type": "application/json"}
+    answer = await desk.post(address, content=said, headers=headers)
+    assert (answer.status_code, told in answer.json()["error"]["message"]) == (400, True)
     assert len(await asyncio.to_thread(pending_approvals, store)) == 1
 
 
-async def test_a_conversation_that_the_client_keeps_is_its_own(app, talk, body):
+async def test_a_conversation_that_the_client_keeps_is_its_own(shop, desk):
     """What was said before is not in the store, so that only the client can go on."""
-    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
-        messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
-        asked = {"model": "agent", "messages": [*messages, {"role": "user", "content": WIPE_TEXT}]}
-        await shop.post(CHAT, json=asked)
-        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
-        answer = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
+    before = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    await shop.post(URL, json=chat(*before, WIPE))
+    (waits,) = await listed(desk)
+    answer = await desk.post(f"{APPROVALS}/{waits['id']}", json={"approved": True})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_session")
 
 
@@ -541,8 +542,6 @@ async def test_a_listing_of_what_waits_is_bounded(app, talk, store, monkeypatch)
     assert whole["request"] == long
 
 
-KEY = "sk-0123456789abcdef"
-OTHER_KEY = "sk-fedcba9876543210"
 FEEDBACK = "/v1/feedback"
 
 
@@ -552,7 +551,7 @@ def answered(make_app, talk, body):
 
     async def answer(keys=None, text='call add {"a": 1, "b": 2}'):
         app = make_app(keys=keys)
-        async with talk(app, KEY) as client:
+        async with talk(app, SHOP) as client:
             done = await client.post("/v1/chat/completions", json=body(text))
         return app, done.json()["agentkit"]["episode_id"]
 
@@ -562,7 +561,7 @@ def answered(make_app, talk, body):
 async def test_a_thumb_is_the_latest_verdict(answered, talk, store, keys):
     """What a user says takes the place of the episode's own verdict, with where it came from."""
     app, episode_id = await answered(keys)
-    async with talk(app, KEY) as client:
+    async with talk(app, SHOP) as client:
         said = {"response_id": f"chatcmpl-{episode_id}", "thumbs": "down", "reason": "Too dear."}
         told = (await client.post(FEEDBACK, json=said)).json()
     assert told == {
@@ -610,10 +609,10 @@ async def test_unknown_and_foreign_ids_are_refused_in_the_same_words(answered, t
     store.append(Episode(episode_id="of-nobody", request="Hi"))
     bodies = set()
     for key, asked in (
-        (OTHER_KEY, episode_id),
-        (OTHER_KEY, "0" * 24),
-        (KEY, beside.episode_id),
-        (KEY, "of-nobody"),
+        (DESK, episode_id),
+        (DESK, "0" * 24),
+        (SHOP, beside.episode_id),
+        (SHOP, "of-nobody"),
     ):
         async with talk(app, key) as client:
             answer = await client.post(FEEDBACK, json={"episode_id": asked, "thumbs": "up"})

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from support.app_stage import begun, ended
 
 from agentkit.errors import UsageError
 from agentkit.models.base import TextDelta
@@ -93,8 +94,7 @@ async def test_one_client_leaves_places_for_the_others(make_app, talk, body, key
     nap = body('call nap {"seconds": 30}')
     async with talk(app, KEY) as greedy, talk(app, OTHER_KEY, "10.0.0.9") as modest:
         slow = asyncio.create_task(greedy.post(URL, json=nap))
-        while not len(app.state.runs):
-            await asyncio.sleep(0.01)
+        await begun(app)
         refused = await greedy.post(URL, json=body("Hi"))
         answer = await modest.post(URL, json=body("Hi"))
         slow.cancel()
@@ -109,8 +109,7 @@ async def test_a_full_server_says_so(make_app, talk, body):
     app = make_app(limits=ServerLimits(max_concurrent=1, max_concurrent_per_key=2))
     async with talk(app) as client:
         slow = asyncio.create_task(client.post(URL, json=body('call nap {"seconds": 30}')))
-        while not len(app.state.runs):
-            await asyncio.sleep(0.01)
+        await begun(app)
         full = await client.post(URL, json=body("Hi"))
         slow.cancel()
         await asyncio.wait({slow})
@@ -180,16 +179,9 @@ def unread(url, body, *, times=1):
     return connection
 
 
-async def begun(app):
-    """Wait until a run holds the only place."""
-    while not len(app.state.runs):
-        await asyncio.sleep(0.01)
-
-
 async def next_answer(app, url, body, no_tls):
     """What another client gets when the place is free again."""
-    while len(app.state.runs):
-        await asyncio.sleep(0.01)
+    await ended(app)
     async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
         return await client.post(URL, json=body("Hi"))
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import os
 import re
 import sqlite3
 import sys
@@ -147,7 +146,6 @@ def answer(request):
 def open_clerk(name):
     return FunctionModel(answer, name="clerk")
 '''
-MAIN = "from agentkit.cli.main import main; main()"
 
 
 @pytest.fixture
@@ -161,33 +159,17 @@ def bank(tmp_path, monkeypatch, plug_in):
 
 
 @pytest.fixture
-def served(bank, tmp_path):
+def served(bank, start, tmp_path):
     """Starts ``agentkit serve`` with the bank's tool; gives an official client of it."""
 
     @asynccontextmanager
     async def run(*options):
         (tmp_path / "keys").write_text(f"shop={KEY}\n")
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", MAIN, "serve", "--model", "clerk:a", "--tools", "bank.py"),
-            *("--port", "0", "--store", bank, "--refresh", "0.1", "--keys-from", "keys", *options),
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(
-                    [str(tmp_path / "plugins"), os.environ.get("PYTHONPATH", "")]
-                ),
-                "PYTHONUNBUFFERED": "1",
-            },
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
-            url = re.search(r"at (http://\S+)/v1", greeting)[1]
+        bank = ("--model", "clerk:a", "--tools", "bank.py", "--refresh", "0.1")
+        async with start(*bank, "--keys-from", "keys", *options) as (process, url):
             with OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
                 yield client
-        finally:
-            if process.returncode is None:
-                process.terminate()
+            process.terminate()
             await process.communicate()
 
     return run

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 
 import httpx
 import pytest
+from support.app_stage import ended
 from support.unreliable_store import ReplicaWithEpisodes, UnreliableStore
 
 from agentkit import ToolDefinition, open_store
@@ -69,8 +70,7 @@ async def test_clients_that_leave_while_the_file_is_locked(
                     await asyncio.sleep(1)
                 done.set()
                 longest = await watching
-            while len(app.state.runs):
-                await asyncio.sleep(0.01)
+            await ended(app)
         assert all(isinstance(one, httpx.TimeoutException) for one in left)
         assert longest < 1
         kept = list(store.select())

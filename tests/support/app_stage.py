@@ -79,3 +79,15 @@ class AppStage:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._app is not None
         await self._app(scope, receive, send)
+
+
+async def begun(app: Any) -> None:
+    """Wait until an application has a run."""
+    while not len(app.state.runs):
+        await asyncio.sleep(0.01)
+
+
+async def ended(app: Any) -> None:
+    """Wait until no run of an application is left."""
+    while len(app.state.runs):
+        await asyncio.sleep(0.01)
