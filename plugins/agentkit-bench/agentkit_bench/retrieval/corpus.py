@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from agentkit.errors import DatasetError, DefinitionError
+from agentkit.evaluation.expectations import RecordError
 from agentkit.evaluation.task_files import read_json_lines
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
+
+T = TypeVar("T")
 
 Identity = Literal["id", "name"]
 """What makes two tools of a corpus the same: their ids, or their names alone."""
@@ -147,71 +151,71 @@ def load_corpus(
     Raises:
         DatasetError: A file is missing, holds something else, or two tools share an id.
     """
-    records = [line for path in tools for line in _read_lines(path)]
-    names, definitions = _catalogue(records)
-    library = Library(definitions)
-    ids = _ids(records, [definition.name for definition in definitions])
-    keys = names if by == "name" else {name: key for key, name in ids.items()}
+    catalogue = _Catalogue()
+    definitions = [one for path in tools for one in _each(path, catalogue.add)]
+    names = catalogue.names
+    keys = names if by == "name" else {name: key for key, name in catalogue.ids.items()}
     known = {name: keys[library_name] for library_name, name in reversed(names.items())}
-    known |= {key: keys[name] for key, name in ids.items()}
-    found = [_query(line, known) for path in queries for line in _read_lines(path)]
+    known |= {key: keys[name] for key, name in catalogue.ids.items()}
+    found = [one for path in queries for one in _each(path, lambda record: _query(record, known))]
     asked = tuple(query for query in found if query is not None)
     if not definitions or not asked:
         raise DatasetError(
             f"there are {len(definitions)} tools in {_listed(tools)} and {len(asked)} questions "
             f"with gold tools in {_listed(queries)}; both are needed"
         )
-    return RetrievalCorpus(library=library, names=names, keys=keys, queries=asked)
+    return RetrievalCorpus(library=Library(definitions), names=names, keys=keys, queries=asked)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Line:
-    """One record and where it stands."""
-
-    record: JsonObject
-    place: str
-
-    def wrong(self, problem: str) -> DatasetError:
-        """The error that says what is wrong with this record."""
-        return DatasetError(f"{self.place}: {problem}")
-
-
-def _read_lines(path: Path) -> Iterator[_Line]:
-    """The records of a file; one that is no JSON object ends the reading.
+def _each(path: Path, read: Callable[[JsonObject], T]) -> Iterator[T]:
+    """What the records of a file are read as; one that is none ends the reading.
 
     Without it the catalogue would be another one, and recall over it another number.
     """
     for line in read_json_lines(path):
-        if line.record is None:
-            raise DatasetError(
-                f"{path}:{line.number}: {line.reason}; the file holds one JSON object a line, "
-                "compressed only if its name ends in .gz"
-            )
-        yield _Line(record=line.record, place=f"{path}:{line.number}")
+        try:
+            yield read(line.read())
+        except (DefinitionError, RecordError) as error:
+            hint = "" if line.record else "; a compressed file has a name that ends in .gz"
+            raise DatasetError(f"{path}:{line.number}: {error}{hint}") from error
 
 
-def _catalogue(lines: Sequence[_Line]) -> tuple[dict[str, str], list[ToolDefinition]]:
-    """Names in the files by names in the library, and the definitions."""
-    seen: dict[str, int] = {}
-    names: dict[str, str] = {}
-    definitions = []
-    for line in lines:
-        definition = _definition(line)
-        number = seen[definition.name] = seen.get(definition.name, -1) + 1
+@dataclass(kw_only=True, slots=True)
+class _Catalogue:
+    """The tools read so far, each under a name of its own in the library.
+
+    Attributes:
+        names: The name in the files, by that name.
+        ids: That name by id; a tool without an id goes by it.
+        times: How often a name stood in the files.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    times: Counter[str] = field(default_factory=Counter)
+
+    def add(self, record: JsonObject) -> ToolDefinition:
+        """Take one tool more; it, as the library holds it.
+
+        Raises:
+            RecordError: Another one has its id.
+        """
+        definition = _definition(record)
+        number = self.times[definition.name]
         unique = definition.name + (f"{number:b}".translate(_MARKS) if number else "")
-        names[unique] = definition.name
-        definitions.append(replace(definition, name=unique) if number else definition)
-    return names, definitions
+        key = str(record.get("id") or unique)
+        if key in self.ids:
+            raise RecordError(f"two tools have the id {key!r}; give each an id of its own")
+        self.ids[key], self.names[unique] = unique, definition.name
+        self.times[definition.name] += 1
+        return replace(definition, name=unique)
 
 
-def _definition(line: _Line) -> ToolDefinition:
-    record = dict(line.record)
+def _definition(given: JsonObject) -> ToolDefinition:
+    record = dict(given)
     if "output" in record:
         record.setdefault("returns", record.pop("output"))
-    try:
-        definition = definition_from_json(record)
-    except DefinitionError as error:
-        raise line.wrong(str(error)) from error
+    definition = definition_from_json(record)
     examples = record.get("examples")
     if definition.examples or not isinstance(examples, list):
         return definition
@@ -229,27 +233,15 @@ def _example(record: JsonObject) -> Example:
     return Example(arguments=arguments, result=record.get("result"), query=text)
 
 
-def _ids(lines: Sequence[_Line], library_names: Sequence[str]) -> dict[str, str]:
-    """Names in the library by id; a tool without an id goes by its name in the library."""
-    ids: dict[str, str] = {}
-    for line, name in zip(lines, library_names, strict=True):
-        key = str(line.record.get("id") or name)
-        if key in ids:
-            raise line.wrong(f"two tools have the id {key!r}; give each an id of its own")
-        ids[key] = name
-    return ids
-
-
-def _query(line: _Line, known: Mapping[str, str]) -> RetrievalQuery | None:
+def _query(record: JsonObject, known: Mapping[str, str]) -> RetrievalQuery | None:
     """The question; None when it names no gold."""
-    record = line.record
     text = record.get("query")
     if not isinstance(text, str):
-        raise line.wrong('a question needs "query" (text) and "gold" or "gold_tools" (a list)')
+        raise RecordError('a question needs "query" (text) and "gold" or "gold_tools" (a list)')
     gold = record.get("gold_tools") if record.get("gold") is None else record.get("gold")
     gold = [gold] if isinstance(gold, str) else gold
     if not isinstance(gold, list) or not all(isinstance(entry, str) for entry in gold):
-        raise line.wrong(
+        raise RecordError(
             '"gold" or "gold_tools" is a list of the ids or names of the right tools, '
             f"got {str(gold)[:80]}"
         )
