@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentkit._waiting import wait_for
 from agentkit.cli.options import Answers, AsJson, command
-from agentkit.cli.output import Column, LineProgress, print_json, print_table, right, say
+from agentkit.cli.output import LineProgress, print_json, print_table, right, say
 from agentkit.cli.stores import opened
 from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings, episodes_of_run, evaluate
@@ -81,11 +81,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The row as a JSON object, each question with its answer."""
-        answers = {
-            name: {"valid": one.valid, "right": one.right} for name, one in self.answers.items()
-        }
-        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return record | {"answers": answers}
+        return asdict(self)
 
 
 @command()
@@ -226,16 +222,9 @@ def _print(rows: Sequence[Row]) -> None:
         table = [row for row in rows if (row.opacity, row.model) == key]
         say(f"\n{key[0]}" + (f", answered by {key[1]}" if key[1] else ""))
         base = next((row for row in table if row.library == "opaque"), None)
-        columns: list[Column | str] = [
-            "library",
-            right("names"),
-            right("types"),
-            right("tokens"),
-            right("CPU s"),
-        ]
-        if key[1]:
-            columns += [right("valid"), right("right"), right("right against opaque")]
-        print_table(columns, [_cells(row, base) for row in table])
+        titles = ["names", "types", "tokens", "CPU s"]
+        titles += ["valid", "right", "right against opaque"] if key[1] else []
+        print_table(["library", *map(right, titles)], [_cells(row, base) for row in table])
     for name in dict.fromkeys(row.library for row in rows):
         say(f"{name}: {LIBRARIES[name]}")
 

@@ -162,7 +162,7 @@ def test_a_json_value_stands_for_its_literal(value, allowed, language, schema, r
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "value"),
+    ("text", "types", "value"),
     [
         ("-7", "integer", -7),
         ("7L", "long", 7),
@@ -174,51 +174,28 @@ def test_a_json_value_stands_for_its_literal(value, allowed, language, schema, r
         ("'a'", "char", "'a'"),
         ('"a"', "String", '"a"'),
         ("7", "any", "7"),
+        ("new ArrayList<>(Arrays.asList(1, 2))", "ArrayList integer", [1, 2]),
+        ('new ArrayList<String>(Arrays.asList("a", "b"))', "ArrayList String", ["a", "b"]),
+        ('new ArrayList<>(Arrays.asList("a", 1, true, 2L, 1.5f))', "ArrayList", ["a", 1, True, 2, 1.5]),
+        ("new ArrayList<Long>() {{ add(1L); add(2L); }}", "ArrayList long", [1, 2]),
+        ("new ArrayList<>() {{\n  add(1);\n  add(2);\n}}", "ArrayList integer", [1, 2]),
+        ('new ArrayList<>(Arrays.asList("a, b"))', "ArrayList String", ["", ""]),
+        ("new ArrayList<List<String>>()", "ArrayList any", "new ArrayList<List<String>>()"),
+        ("new int[]{1, 2}", "Array integer", [1, 2]),
+        ('new String[]{"a", "b"}', "Array String", ['"a"', '"b"']),
+        ('new HashMap<String, Object>() {{ put("a", 1); put("b", "x"); }}', "HashMap", {"a": 1, "b": "x"}),
+        ('new HashMap<>() { put("a", true); }', "HashMap", {"a": True}),
+        ('new HashMap<>() {{ put("a", f(1)); }}', "HashMap", {"a": "f(1"}),
+        ("new HashMap<>() {{ put(a, 1); }}", "HashMap", {}),
     ],
-)
-def test_scalars(text, kind, value):
-    """Each type has its spelling; what is spelled otherwise stays text."""
-    assert repr(read_java(text, kind)) == repr(value)
+)  # fmt: skip
+def test_java(text, types, value):
+    """Each type has its spelling; what is spelled otherwise stays text.
 
-
-@pytest.mark.parametrize(
-    ("text", "item", "value"),
-    [
-        ("new ArrayList<>(Arrays.asList(1, 2))", "integer", [1, 2]),
-        ('new ArrayList<String>(Arrays.asList("a", "b"))', "String", ["a", "b"]),
-        ('new ArrayList<>(Arrays.asList("a", 1, true, 2L, 1.5f))', None, ["a", 1, True, 2, 1.5]),
-        ("new ArrayList<Long>() {{ add(1L); add(2L); }}", "long", [1, 2]),
-        ("new ArrayList<>() {{\n  add(1);\n  add(2);\n}}", "integer", [1, 2]),
-        ('new ArrayList<>(Arrays.asList("a, b"))', "String", ["", ""]),
-        ("new ArrayList<List<String>>()", "any", "new ArrayList<List<String>>()"),
-    ],
-)
-def test_array_lists(text, item, value):
-    """Three forms, elements parted at every comma, also inside quotes."""
-    assert read_java(text, "ArrayList", item) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "item", "value"),
-    [("new int[]{1, 2}", "integer", [1, 2]), ('new String[]{"a", "b"}', "String", ['"a"', '"b"'])],
-)
-def test_arrays(text, item, value):
-    """Strings keep their quotes, as upstream."""
-    assert read_java(text, "Array", item) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ('new HashMap<String, Object>() {{ put("a", 1); put("b", "x"); }}', {"a": 1, "b": "x"}),
-        ('new HashMap<>() { put("a", true); }', {"a": True}),
-        ('new HashMap<>() {{ put("a", f(1)); }}', {"a": "f(1"}),
-        ("new HashMap<>() {{ put(a, 1); }}", {}),
-    ],
-)
-def test_hash_maps(text, value):
-    """Values end at the first bracket and are what their form says."""
-    assert read_java(text, "HashMap") == value
+    Lists have three forms, elements parted at every comma, also inside quotes; strings in arrays
+    keep their quotes, as upstream; values of maps end at the first bracket.
+    """
+    assert repr(read_java(text, *types.split())) == repr(value)
 
 
 @given(
@@ -241,7 +218,7 @@ def test_any_text_gives_a_value(text, kind, item):
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "value"),
+    ("text", "types", "value"),
     [
         ("'a'", "String", "a"),
         ("\"a'", "String", "\"a'"),
@@ -250,44 +227,28 @@ def test_any_text_gives_a_value(text, kind, item):
         ("7n", "Bigint", 7),
         ("True", "Boolean", "True"),
         ("'a'", "any", "'a'"),
+        ("[1, 2]", "array integer", [1, 2]),
+        (" new Array(1, 2) ", "array integer", [1, 2]),
+        ("['a', \"b\", c]", "array String", ["a", "b", "c"]),
+        ("[1, 'a', true, 1.5]", "array", [1, "a", True, 1.5]),
+        ("[1, 2] and more", "array integer", [1, 2]),
+        ("['a, b']", "array String", ["'a", "b'"]),
+        ("[1,\n2]", "array integer", "[1,\n2]"),
+        ("[[1, 2], [3]]", "array array", [[1, 2], [3]]),
+        ("[ [1],\n [2] ]", "array array", [[1], [2]]),
+        ("[{a: 1}, {a: 2}]", "array dict", [{"a": 1}, {"a": 2}]),
+        ("{a: 1, 'b': \"x\"}", "dict", {"a": 1, "b": "x"}),
+        ("{a: '5', b: 'true'}", "dict", {"a": 5, "b": True}),
+        ("{a: [1, 'x'], b: c}", "dict", {"a": [1, "x"], "b": "c"}),
+        ("{a: x, y, b: 1}", "dict", {"a": "x, y", "b": 1}),
+        ("{a: {b: 1}}", "dict", {"a": "{b: 1"}),
+        ("{a: 1,\nb: 2}", "dict", "{a: 1,\nb: 2}"),
     ],
 )
-def test_scalars_javascript(text, kind, value):
-    """Each type has its spelling; what is spelled otherwise stays text."""
-    assert repr(read_javascript(text, kind)) == repr(value)
+def test_javascript(text, types, value):
+    """Each type has its spelling; what is spelled otherwise stays text.
 
-
-@pytest.mark.parametrize(
-    ("text", "item", "value"),
-    [
-        ("[1, 2]", "integer", [1, 2]),
-        (" new Array(1, 2) ", "integer", [1, 2]),
-        ("['a', \"b\", c]", "String", ["a", "b", "c"]),
-        ("[1, 'a', true, 1.5]", None, [1, "a", True, 1.5]),
-        ("[1, 2] and more", "integer", [1, 2]),
-        ("['a, b']", "String", ["'a", "b'"]),
-        ("[1,\n2]", "integer", "[1,\n2]"),
-        ("[[1, 2], [3]]", "array", [[1, 2], [3]]),
-        ("[ [1],\n [2] ]", "array", [[1], [2]]),
-        ("[{a: 1}, {a: 2}]", "dict", [{"a": 1}, {"a": 2}]),
-    ],
-)
-def test_arrays_javascript(text, item, value):
-    """Up to the first closing bracket, parted at every comma."""
-    assert read_javascript(text, "array", item) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("{a: 1, 'b': \"x\"}", {"a": 1, "b": "x"}),
-        ("{a: '5', b: 'true'}", {"a": 5, "b": True}),
-        ("{a: [1, 'x'], b: c}", {"a": [1, "x"], "b": "c"}),
-        ("{a: x, y, b: 1}", {"a": "x, y", "b": 1}),
-        ("{a: {b: 1}}", {"a": "{b: 1"}),
-        ("{a: 1,\nb: 2}", "{a: 1,\nb: 2}"),
-    ],
-)
-def test_objects(text, value):
-    """Pairs end at a comma that a further key follows; quotes around values do not count."""
-    assert read_javascript(text, "dict") == value
+    Arrays end at the first closing bracket and are parted at every comma; pairs end at a comma that
+    a further key follows, and quotes around their values do not count.
+    """
+    assert repr(read_javascript(text, *types.split())) == repr(value)
