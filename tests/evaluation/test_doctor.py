@@ -10,7 +10,6 @@ from agentkit.evaluation.doctor import CHECKS, KINDS, PROVIDER_RULES, Catalogue,
 from agentkit.evaluation.doctor.catalogue import near_duplicates
 from agentkit.evaluation.doctor.schemas import markup
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.definition import Example
 from agentkit.tools.patterns import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
@@ -336,22 +335,11 @@ def test_tools_that_differ_in_a_word_each_cost_bounded_work():
     assert ("sensor_77", "sensor_77_again") in [group.tools for group in groups]
 
 
-def spoken(name, text, examples=()):
-    """A definition without parameters."""
-    definition = ToolDefinition.from_schema(name, text, {})
-    return ToolDefinition(
-        name=name,
-        signature=definition.signature,
-        description=definition.description,
-        examples=tuple(Example(arguments={}, query=query) for query in examples),
-    )
-
-
 PHENOTYPES = [
-    spoken("id_by_phenotype", "Retrieve the code of a phenotype or symptom."),
-    spoken("phenotype_symptom_code", "Retrieve a phenotype, a symptom or a code by its code."),
-    spoken("send_mail", "Send a mail to a person."),
-    spoken("list_files", "List the files of a folder."),
+    tool("id_by_phenotype", "Retrieve the code of a phenotype or symptom."),
+    tool("phenotype_symptom_code", "Retrieve a phenotype, a symptom or a code by its code."),
+    tool("send_mail", "Send a mail to a person."),
+    tool("list_files", "List the files of a folder."),
 ]
 
 
@@ -365,9 +353,7 @@ def test_a_tool_outranked_on_its_own_words_is_told_with_them(look):
 
 def test_near_duplicates_are_not_called_confused(look):
     """No word tells them apart, and the check for duplicates reports them."""
-    tools = [
-        spoken(f"get_weather__{number}", "The weather in a city today.") for number in range(4)
-    ]
+    tools = [tool(f"get_weather__{number}", "The weather in a city today.") for number in range(4)]
     assert look(*tools, codes=["confused", "not_found"]) == []
 
 

@@ -66,6 +66,10 @@ def loan_rate(euro: int, periods: int, note: str = "") -> float:
 
 TOOLS = (loan_rate, wipe_notes, read_terms)
 LOAN = loan_rate.definition
+WORLD = {
+    "definitions": tuple(one.definition for one in TOOLS),
+    "environment": with_tools(TOOLS),
+}
 
 
 def clerk(request):
@@ -96,18 +100,14 @@ async def round_with(*rules, seen=6):
     """A round in which a model suggests rules, with the manager afterwards."""
     wishes = [(50, 48), (30, 36), (66, 60), (40, 36), (52, 48), (36, 36), (70, 60)]
     tasks = tuple(customer(at, *wishes[at % 7]) for at in range(1, 25))
-    world = {
-        "definitions": tuple(one.definition for one in TOOLS),
-        "environment": with_tools(TOOLS),
-    }
     store, model = open_store("memory:"), FunctionModel(clerk, name="clerk")
     manager = ToolManager(store, tools=TOOLS)
     manager.register(TOOLS)
-    yesterday = Benchmark(name="yesterday", tasks=tasks[:seen], **world)
+    yesterday = Benchmark(name="yesterday", tasks=tasks[:seen], **WORLD)
     await evaluate(yesterday, model=model, store=store, run="yesterday")
     block = json.dumps({"tool": "loan_rate", "rules": list(rules)})
     critic = ScriptedModel([f"<description>\n{block}\n</description>"] * 9, name="critic")
-    held_out = Benchmark(name="held out", tasks=tasks[6:], **world)
+    held_out = Benchmark(name="held out", tasks=tasks[6:], **WORLD)
     found = await evolve(
         manager,
         [FeedbackStream(critic)],
@@ -147,13 +147,9 @@ async def test_a_rule_that_refuses_gold_of_held_out_tasks_fails_the_comparison()
     [waits] = found.considered
     manager.approve(waits.record.proposal_id, person=ADA)  # stands in for the judge
     tasks = tuple(customer(at, 36, 36) for at in range(1, 25))
-    world = {
-        "definitions": tuple(one.definition for one in TOOLS),
-        "environment": with_tools(TOOLS),
-    }
     model = FunctionModel(clerk, name="clerk")
     compare = HeldOut(
-        benchmark=Benchmark(name="more", tasks=tasks, **world),
+        benchmark=Benchmark(name="more", tasks=tasks, **WORLD),
         model=model,
         store=open_store("memory:"),
     )
@@ -266,17 +262,22 @@ def test_a_text_that_was_rejected_comes_back_by_a_person_alone(after_rollback, s
     assert ("person" in again.awaits) == summary.startswith("What a loan")
 
 
+class Suggests:
+    """A proposer that suggests rules."""
+
+    name = "feedback:again"
+
+    def __init__(self, *rules):
+        self._rules = rules
+
+    async def propose(self, observations):
+        return [suggested(LOAN, *self._rules, author=MODEL, stream="feedback")]
+
+
 async def test_a_round_passes_over_what_was_taken_back(after_rollback):
     """The same rule from somebody else makes no second proposal; the round says why."""
-
-    class Again:
-        name = "feedback:again"
-
-        async def propose(self, observations):
-            return [suggested(LOAN, TERMS, author=MODEL, stream="feedback")]
-
     before = set(after_rollback.ledger.proposals)
-    outcome = await evolve(after_rollback, [Again()], episodes=[])
+    outcome = await evolve(after_rollback, [Suggests(TERMS)], episodes=[])
     assert set(after_rollback.ledger.proposals) == before
     assert [one.reason for one in outcome.passed_over] == ["already_proposed"]
 
@@ -359,14 +360,8 @@ def test_a_tool_that_nobody_knows_counts_as_the_worst():
 
 async def test_a_round_takes_in_what_brings_more_than_was_taken_back(after_rollback):
     """A rule that is new beside the old one makes a proposal, which a person must agree to."""
-
-    class More:
-        name = "feedback:more"
-
-        async def propose(self, observations):
-            more = (TERMS, Between(parameter="euro", minimum=0))
-            return [suggested(LOAN, *more, author=MODEL, stream="feedback")]
-
-    outcome = await evolve(after_rollback, [More()], episodes=[])
+    outcome = await evolve(
+        after_rollback, [Suggests(TERMS, Between(parameter="euro", minimum=0))], episodes=[]
+    )
     assert [one.record.awaits[-1] for one in outcome.considered] == ["person"]
     assert outcome.passed_over == ()

@@ -197,19 +197,7 @@ def _largest(values, options):
     )
 
 
-FIND = ToolDefinition.from_schema(
-    "find",
-    "Find.",
-    {
-        "properties": {
-            "town": {"type": "string"},
-            "n": {"type": "integer"},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "where": {"type": "object"},
-        },
-        "required": ["town"],
-    },
-)
+FIND = tool(required=["town"], town=STRING, n=INTEGER, tags=STRINGS, where=OBJECT)
 
 
 def problems(**allowed):
@@ -301,30 +289,17 @@ def test_values_beyond_what_can_be_shown_are_findings():
         deep = [deep]
     gold = [AllowedCall(name="find", allowed={"town": ["x"], "n": [1], "tags": [["a"]]})]
     given = {"town": "x", "n": 10**5000, "tags": deep}
-    result = match_allowed_values(
-        [ToolCall(call_id="1", name="find", arguments=given)], gold, [FIND]
-    )
+    result = match_allowed_values([call(**given)], gold, [FIND])
     told = [str(one) for one in result.unmatched[0].mismatches]
     assert "argument 'n': wrong value, got int that is too large to be shown" in told[0]
     assert told[1].startswith("argument 'tags': wrong type")
 
 
-LOAN = ToolDefinition.from_schema(
-    "loan",
-    "Monthly payment.",
-    {
-        "type": "object",
-        "properties": {
-            "amount": {"type": "number"},
-            "months": {"type": "integer"},
-            "currency": {"type": "string", "enum": ["EUR", "USD"], "default": "EUR"},
-            "fees": {"type": "array", "items": {"type": "number"}},
-        },
-        "required": ["amount", "months"],
-    },
+CURRENCY = {"type": "string", "enum": ["EUR", "USD"], "default": "EUR"}
+LOAN = tool(
+    "loan", ["amount", "months"], amount=NUMBER, months=INTEGER, currency=CURRENCY, fees=NUMBERS
 )
-MAIL = ToolDefinition.from_schema("mail", "Send.", {"properties": {"to": {"type": "string"}}})
-TOOLS = [LOAN, MAIL]
+TOOLS = [LOAN, tool("mail", to=STRING)]
 
 numbers = itertools.count()
 
@@ -376,17 +351,10 @@ def test_calls_that_mean_something_else_differ(one, other):
     assert not calls_equal([one], [other], TOOLS)
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
 loan_values = st.sampled_from([1, 1.0, "1", " 1", True, None, "EUR", "eur", [1], "[1]", {"a": 1}])
 some_calls = st.one_of(
     st.builds(made, st.just("loan"), amount=loan_values, months=loan_values, currency=loan_values),
-    st.builds(made, st.sampled_from(["mail", "unknown"]), to=json_values),
+    st.builds(made, st.sampled_from(["mail", "unknown"]), to=JSON),
     st.builds(made, st.sampled_from(["mail", "loan"]), malformed=st.sampled_from(["", "{", "{}"])),
 )
 
@@ -399,13 +367,6 @@ def test_equality_is_symmetric_and_transitive(a, b, c):
     assert ab == calls_equal([b], [a], TOOLS)
     assert ac or not (ab and bc)
     assert ab == (hash(canonical_calls([a], TOOLS)) == hash(canonical_calls([b], TOOLS)))
-
-
-FINDER = ToolDefinition.from_schema("find", "Find.", {"properties": {"x": {}}})
-
-
-def made(value):
-    return ToolCall(call_id="1", name="find", arguments={"x": value})
 
 
 def nested(innermost, levels=900):
@@ -426,6 +387,7 @@ def nested(innermost, levels=900):
 )
 def test_only_the_same_arguments_are_equal(one, other):
     """No exception, no two different calls that count as the same."""
-    assert calls_equal([made(one)], [made(one)], [FINDER])
-    assert not calls_equal([made(one)], [made(other)], [FINDER])
-    assert canonical_calls([made(one)], [FINDER])[0].is_malformed
+    finder = [tool(x={})]
+    assert calls_equal([call(x=one)], [call(x=one)], finder)
+    assert not calls_equal([call(x=one)], [call(x=other)], finder)
+    assert canonical_calls([call(x=one)], finder)[0].is_malformed

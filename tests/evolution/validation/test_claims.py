@@ -16,7 +16,7 @@ from agentkit.evolution.validation.lexical_checks import no_invisible_characters
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
-from agentkit.tools.definition import Description, Example, ToolDefinition
+from agentkit.tools.definition import Description, Example
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf
 from agentkit.tools.schema import copied
 
@@ -241,15 +241,7 @@ def test_an_unchanged_definition_is_merely_unchanged(tool, summary, rules):
         parameters=dict.fromkeys(tool.signature.properties, summary),
     )
     base = replace(tool, description=words)
-    same = ToolDefinition(
-        name=base.name,
-        signature=base.signature,
-        description=replace(words),
-        specification=base.specification,
-        examples=base.examples,
-        body=base.body,
-        origin=base.origin,
-    )
+    same = replace(base, description=replace(words))
     for candidate in (base, same):
         change = ProposedChange(base=base, candidate=candidate, library=Library([base]))
         assert [failed.code for failed in validate(change).failed] == ["no_change"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -52,7 +52,18 @@ class Case:
     source: Calls | None = None
 
 
-STRING, FLOAT = {"type": "string"}, {"type": "float"}
+def case(schema, allowed, given, *, text=None, required=(), **more):
+    """One argument: what is allowed, what is given, and the same as source text."""
+    return Case(
+        functions=[tool(required=required, x=schema)],
+        gold=[{"find": {"x": allowed}}],
+        calls=[("find", {"x": given})],
+        source=None if text is None else [("find", {"x": text})],
+        **more,
+    )
+
+
+STRING, FLOAT, OBJECT = {"type": "string"}, {"type": "float"}, {"type": "dict"}
 
 GREEDY = Case(
     functions=[tool(a=STRING)],
@@ -61,73 +72,42 @@ GREEDY = Case(
     category="parallel",
     upstream=False,
 )
-HUGE = Case(
-    functions=[tool(n=FLOAT)],
-    gold=[{"find": {"n": [1.5]}}],
-    calls=[("find", {"n": 10**400})],
-    upstream=None,
-)
-BARE_OPTION = Case(
-    functions=[tool(where={"type": "dict"})],
-    gold=[{"find": {"where": [{"town": "Moss"}]}}],
-    calls=[("find", {"where": {"town": "moss"}})],
-    upstream=False,
-)
-LETTERS = Case(
-    functions=BARE_OPTION.functions,
-    gold=BARE_OPTION.gold,
-    calls=[("find", {"where": {"town": "M"}})],
-    upstream=True,
-)
-NOTHING_ALLOWED = Case(
-    functions=[tool(required=["a"], a=STRING)],
-    gold=[{"find": {"a": []}}],
-    calls=[("find", {"a": "x"})],
-    upstream=False,
-)
+HUGE = case(FLOAT, [1.5], 10**400, upstream=None)
+BARE_OPTION = case(OBJECT, [{"town": "Moss"}], {"town": "moss"}, upstream=False)
+LETTERS = case(OBJECT, [{"town": "Moss"}], {"town": "M"}, upstream=True)
+NOTHING_ALLOWED = case(STRING, [], "x", required=["x"], upstream=False)
 UNKNOWN_ARGUMENT = Case(
     functions=[tool(a=STRING)],
     gold=[{"find": {"a": ["x"], "b": ["y"]}}],
     calls=[("find", {"a": "x"})],
     upstream=False,
 )
-NATIVE_LONG = Case(
-    functions=[tool(n={"type": "long"})],
-    gold=[{"find": {"n": [42]}}],
-    calls=[("find", {"n": 42})],
+NATIVE_LONG = case({"type": "long"}, [42], 42, category="simple_java", upstream=False)
+NATIVE_STRINGS = case(
+    {"type": "Array", "items": {"type": "String"}},
+    [["a", "b"]],
+    ["a", "b"],
+    text='new String[]{"a", "b"}',
     category="simple_java",
     upstream=False,
 )
-NATIVE_STRINGS = Case(
-    functions=[tool(names={"type": "Array", "items": {"type": "String"}})],
-    gold=[{"find": {"names": [["a", "b"]]}}],
-    calls=[("find", {"names": ["a", "b"]})],
-    source=[("find", {"names": 'new String[]{"a", "b"}'})],
-    category="simple_java",
-    upstream=False,
-)
-COMMA_INSIDE = Case(
-    functions=[tool(names={"type": "array", "items": {"type": "String"}})],
-    gold=[{"find": {"names": [["Moss, Norway"]]}}],
-    calls=[("find", {"names": ["Moss, Norway"]})],
-    source=[("find", {"names": '["Moss, Norway"]'})],
+COMMA_INSIDE = case(
+    {"type": "array", "items": {"type": "String"}},
+    [["Moss, Norway"]],
+    ["Moss, Norway"],
+    text='["Moss, Norway"]',
     category="simple_javascript",
     upstream=False,
 )
-QUOTED_TRUE = Case(
-    functions=[tool(options={"type": "dict"})],
-    gold=[{"find": {"options": [{"open": [True]}]}}],
-    calls=[("find", {"options": {"open": "true"}})],
-    source=[("find", {"options": '{open: "true"}'})],
+QUOTED_TRUE = case(
+    OBJECT,
+    [{"open": [True]}],
+    {"open": "true"},
+    text='{open: "true"}',
     category="simple_javascript",
     upstream=True,
 )
-TUPLE = Case(
-    functions=[tool(n={"type": "array", "items": {"type": "integer"}})],
-    gold=[{"find": {"n": [[1, 2]]}}],
-    calls=[("find", {"n": (1, 2)})],
-    upstream=False,
-)
+TUPLE = case({"type": "array", "items": {"type": "integer"}}, [[1, 2]], (1, 2), upstream=False)
 CASES = {name: case for name, case in list(globals().items()) if isinstance(case, Case)}
 
 
@@ -140,7 +120,7 @@ def test_upstream_says_what_is_recorded(name, upstream_verdict):
 async def test_calls_go_to_the_gold_calls_that_need_them(verdict):
     """Upstream gives a call to the first gold call that takes it, and may then lack it."""
     assert (await verdict(GREEDY)).passed
-    swapped = Case(**{**vars(GREEDY), "calls": GREEDY.calls[::-1]})
+    swapped = replace(GREEDY, calls=GREEDY.calls[::-1])
     assert (await verdict(swapped)).passed
 
 
@@ -168,15 +148,13 @@ async def test_json_values_stand_for_their_literals(verdict, case):
     """Upstream wants source text; its readers fail long without L, quotes and commas in lists."""
     assert (await verdict(case)).passed
     if case.source is not None:
-        as_text = Case(**{**vars(case), "calls": case.source})
-        assert (await verdict(as_text)).passed is case.upstream
+        assert (await verdict(replace(case, calls=case.source))).passed is case.upstream
 
 
 async def test_a_json_text_is_not_the_boolean_that_it_spells(verdict):
     """Upstream drops quotes inside an object; as JSON the text stays one, as source it is read."""
     assert not (await verdict(QUOTED_TRUE)).passed
-    as_text = Case(**{**vars(QUOTED_TRUE), "calls": QUOTED_TRUE.source})
-    assert (await verdict(as_text)).passed
+    assert (await verdict(replace(QUOTED_TRUE, calls=QUOTED_TRUE.source))).passed
 
 
 async def test_tuples_count_as_lists(verdict):
