@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agentkit.errors import MissingExtraError
-from agentkit_training.errors import PolicyError
+from agentkit.fetch import cache_directory
+from agentkit_training.errors import CheckpointError, PolicyError
 from agentkit_training.policy.policy import TURN_ENDS, Policy, no_template, set_template
-from agentkit_training.policy.saving import PolicyRecord, read_record
+from agentkit_training.policy.saving import PolicyRecord, read_record, save_policy
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +42,8 @@ def load_policy(
         source: A folder of transformers, a ``.gguf`` file, or the name of weights that
             ``agentkit models install`` fetched, such as ``local:smollm2-135m``, or that lie in the
             cache of Hugging Face; nothing is downloaded. A folder that ``save_policy`` wrote loads
-            many times as fast as a GGUF file.
+            many times as fast as a GGUF file, so that named weights are kept as one in the cache
+            of agentkit.
         precision: Of the weights; ``auto`` takes bf16 where the device multiplies it itself, see
             ``has_bf16``.
         device: Where to put them, such as ``cpu`` or ``cuda:0``.
@@ -58,17 +61,19 @@ def load_policy(
     import torch
 
     check_device(device)
-    place = _located(os.fspath(source))
+    half = precision == "bf16" or (precision == "auto" and has_bf16(device))
+    given = os.fspath(source)
+    unpacked = None if chat_template else _unpacked(given, "bf16" if half else "fp32")
+    place = _located(str(unpacked) if unpacked and unpacked.is_dir() else given)
     tokenizer = _tokenizer(place)
     if chat_template is not None:
         set_template(tokenizer, chat_template, source=place.source)
     if tokenizer.chat_template is None:
         raise no_template(place.source)
-    half = precision == "bf16" or (precision == "auto" and has_bf16(device))
     model = _model(place, dtype=torch.bfloat16 if half else torch.float32, attention=attention)
     _check_fit(model, tokenizer, place.source)
     recorded = place.record is not None and chat_template is None
-    return Policy(
+    policy = Policy(
         name=name or (place.record.name if place.record else _name(place.source)),
         model=model.to(device).eval(),
         tokenizer=tokenizer,
@@ -76,6 +81,10 @@ def load_policy(
         if place.record is not None and recorded
         else end_ids(tokenizer, model.generation_config, place.header),
     )
+    if unpacked and not unpacked.is_dir():
+        with suppress(CheckpointError):  # without room for it the next one reads the file again
+            save_policy(replace(policy, name=_name(given)), unpacked)
+    return policy
 
 
 def check_device(device: str) -> None:
@@ -192,6 +201,14 @@ def _located(source: str) -> _Place:
             f"--local-dir {path} for a folder), or take other weights. {_ADVICE}"
         )
     return _Place(source=source, folder=path)
+
+
+def _unpacked(source: str, precision: str) -> Path | None:
+    """Where the numbers of named weights are kept once they were read; None for other sources."""
+    name = source.removeprefix("local:")
+    if name == source or name.endswith(".gguf"):
+        return None
+    return cache_directory() / "policies" / f"{Path(_installed(name)).stem}-{precision}"
 
 
 def _is_cached(name: str) -> bool:

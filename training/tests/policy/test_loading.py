@@ -252,6 +252,16 @@ def smollm2():
     return loaded(SMOLLM2)
 
 
+def test_named_weights_are_unpacked_once(smollm2, monkeypatch):
+    """What GGUF packs is kept as plain numbers, so that the next start reads those: the same."""
+    monkeypatch.setattr("gguf.GGUFReader", None)
+    again = loaded(SMOLLM2)
+    assert (again.name, again.end_ids) == (smollm2.name, smollm2.end_ids)
+    ids = torch.tensor([smollm2.tokenizer(QUESTION)["input_ids"]])
+    assert torch.equal(again.model(input_ids=ids).logits, smollm2.model(input_ids=ids).logits)
+    assert load_policy(SMOLLM2, name="own").name == "own"
+
+
 def test_smollm2_answers_a_question(smollm2):
     """Greedily it names Paris and ends its turn itself; it runs as plain numbers."""
     agent = Agent(PolicyModel(smollm2, max_tokens=32), settings=ModelSettings(temperature=0))
