@@ -32,9 +32,6 @@ from agentkit.testing.sample_tools import sample_library
 
 Capability = TypeVar("Capability")
 
-_LONG = 20.0
-"""Seconds in which a hint comes, or never."""
-
 
 def _able(store: object, capability: type[Capability], method: str) -> Capability:
     """The store as one that has a capability; without it the test is skipped."""

@@ -12,11 +12,12 @@ import pytest
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library.chain import verify_chain
-from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
+from agentkit.library.events import LibraryEvent
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store
-from agentkit.testing.conformance.fixtures import StoreFixtures
-from agentkit.tools.definition import Description, ToolDefinition
+from agentkit.testing.conformance.fixtures import StoreFixtures, a_tool, put
+from agentkit.testing.conformance.writer import with_event
+from agentkit.tools.definition import ToolDefinition
 
 _HOUR = timedelta(hours=1)
 
@@ -76,13 +77,11 @@ class StoreFormatConformance(StoreFixtures):
         edit: Callable[[str], str],
     ) -> None:
         """Write access to a store's server or files gets no text past the digests."""
-        description = Description(summary="Look up a record by its number.")
-        tool = replace(_ping(0), description=description)
+        tools = [a_tool(name, "Look up a record by its number.") for name in ("ping", "pong")]
         store = open_store_again()
-        for place, one in enumerate((tool, replace(tool, name="pong"))):
-            change = LibraryChange(proposal_id=one.name, upserts=(one,))
-            store.commit(change, expected_version=place)
-        assert open_store_again().load()["ping"].definition == tool
+        for place, one in enumerate(tools):
+            store.commit(put(one.name, one), expected_version=place)
+        assert open_store_again().load()["ping"].definition == tools[0]
         edit_definitions(store_url, edit)
         reads: tuple[Callable[[Store], object], ...] = (
             lambda one: one.load(),
@@ -114,7 +113,7 @@ class StoreFormatConformance(StoreFixtures):
         last: LibraryEvent | None = None
         for place, offset in enumerate((_HOUR, -_HOUR, timedelta(), -2 * _HOUR, _HOUR)):
             at = (datetime.now(UTC) + offset).isoformat()
-            change = _with_event(_edit(place, created_at=at), last, version=place + 1)
+            change = with_event(_edit(place, created_at=at), last, version=place + 1)
             assert store.commit(change, expected_version=place) == place + 1
             last = change.events[-1]
         assert list(store.versions()) == [1, 2, 3, 4, 5]
@@ -143,7 +142,7 @@ class StoreFormatConformance(StoreFixtures):
             store.close()
         store = open_store(oldest_store_url)
         assert (list(store.versions()), list(store.events())) == ([1], [])
-        change = _with_event(_edit(1, created_at="2030-01-01T00:00:00+00:00"), None, version=2)
+        change = with_event(_edit(1, created_at="2030-01-01T00:00:00+00:00"), None, version=2)
         assert store.commit(change, expected_version=1) == 2
         store.append(Episode(episode_id="e1", request="?"))
         store.close()
@@ -165,23 +164,9 @@ class StoreFormatConformance(StoreFixtures):
 
 
 def _ping(number: int) -> ToolDefinition:
-    return ToolDefinition(name="ping", description=Description(summary=f"text {number}"))
+    return a_tool("ping", f"text {number}")
 
 
 def _edit(number: int, *, created_at: str = "") -> LibraryChange:
     """A change of the tool ``ping``."""
-    return LibraryChange(
-        proposal_id=f"edit-{number}", upserts=(_ping(number),), created_at=created_at
-    )
-
-
-def _with_event(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
-    """The change with an event of the same time behind ``last``."""
-    draft = EventDraft(
-        kind="written",
-        author=Author(kind="person", name="Ada"),
-        proposal_id=change.proposal_id,
-        tool_name="ping",
-        library_version=version,
-    )
-    return replace(change, events=chained(last, [draft], at=change.created_at))
+    return replace(put(f"edit-{number}", _ping(number)), created_at=created_at)

@@ -2,8 +2,8 @@
 
 ``python -m agentkit.testing.conformance.writer URL commit NAME COUNT`` commits COUNT changes to
 tools of its own, each change giving all of them one new text and adding one event that records
-it; ``append`` keeps COUNT episodes instead, and ``append_many`` COUNT batches of them. It prints
-one line for each that the store has taken.
+it; ``append_many`` keeps COUNT batches of episodes instead. It prints one line for each that the
+store has taken.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EPISODES_EACH = 25
 """Episodes in one batch."""
 
 
-_USAGE = "arguments: URL commit|append|append_many NAME COUNT; the last needs a store that has it"
+_USAGE = "arguments: URL commit|append_many NAME COUNT; the last needs a store that has it"
 
 
 def batch(writer: str, number: int) -> LibraryChange:
@@ -54,21 +54,13 @@ def main(arguments: list[str]) -> None:
         match action:
             case "commit":
                 commit_many(store, writer, int(count), said=_print)
-            case "append":
-                for number in range(int(count)):
-                    store.append(_episode(writer, number))
-                    _print(number)
             case "append_many" if isinstance(store, BatchAppending):
-                _append_many(store, writer, int(count))
+                for number in range(int(count)):
+                    first = number * EPISODES_EACH
+                    store.append_many([_episode(writer, first + n) for n in range(EPISODES_EACH)])
+                    _print(number)
             case _:
                 raise UsageError(_USAGE)
-
-
-def _append_many(store: BatchAppending, writer: str, count: int) -> None:
-    for number in range(count):
-        first = number * EPISODES_EACH
-        store.append_many([_episode(writer, first + n) for n in range(EPISODES_EACH)])
-        _print(number)
 
 
 def _episode(writer: str, number: int) -> Episode:
@@ -99,14 +91,14 @@ def _print(number: int) -> None:
 
 
 def with_event(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
-    """A change that makes ``version``, with an event behind ``last`` that says so."""
+    """A change that makes ``version``, with an event of its time behind ``last`` that says so."""
     draft = EventDraft(
         kind="written",
         author=Author(kind="program", name=change.author),
         proposal_id=change.proposal_id,
         library_version=version,
     )
-    return replace(change, events=chained(last, [draft], at=now()))
+    return replace(change, events=chained(last, [draft], at=change.created_at or now()))
 
 
 def _commit(store: Store, change: LibraryChange, last: LibraryEvent | None) -> LibraryEvent | None:
