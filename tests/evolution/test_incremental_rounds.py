@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
+from support.episodes import episode_of
 
-from agentkit import Episode, ToolDefinition, open_store
-from agentkit.episodes import Evidence, Turn, Verdict
+from agentkit import ToolDefinition, open_store
+from agentkit.episodes import Evidence, Verdict
 from agentkit.episodes.labels import as_imported
 from agentkit.evolution import ToolManager, incremental
 from agentkit.evolution.incremental import EpisodePlace, RoundCursor, read_round
@@ -21,7 +22,6 @@ from agentkit.evolution.round import evolve
 from agentkit.library.copying import copy_store
 from agentkit.library.events import Author
 from agentkit.library.store import EpisodeFilter, Retention
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.definition import Effects
 from agentkit.tools.rules import OneOf
 
@@ -47,23 +47,14 @@ TOOLS = [
 
 def called(number, *steps, request="A loan, please.", passed=None, **more):
     """An episode of calls, each with its arguments and its value or the words of a refusal."""
-    turns = []
-    for at, (name, arguments, value) in enumerate(steps):
-        call = ToolCall(call_id=f"{number}-{at}", name=name, arguments=arguments)
-        refused = isinstance(value, str) and "must" in value
-        failure = ToolFailure(kind="retry_requested", rule=value) if refused else None
-        result = ToolResult(
-            call_id=call.call_id,
-            name=name,
-            status="failed" if refused else "ok",
-            value=None if refused else value,
-            failure=failure,
-        )
-        turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
-    return Episode(
+    said = [
+        (name, given, f"!{value}" if isinstance(value, str) and "must" in value else value)
+        for name, given, value in steps
+    ]
+    return episode_of(
+        *said,
         episode_id=f"e{number:04}",
         request=request,
-        turns=tuple(turns),
         stop_reason="finished",
         verdict=None if passed is None else Verdict(passed=passed, score=float(passed)),
         **more,

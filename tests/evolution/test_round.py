@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.episodes import episode_of
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
@@ -26,7 +27,7 @@ from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.evolution.validation.semantic_judge import CRITERIA, ModelSemanticJudge
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import ChildReference, Effects, Specification
@@ -39,17 +40,20 @@ SCHEMA = {
 LOAN = ToolDefinition.from_schema("loan", "What a loan costs a month.", SCHEMA)
 
 
+def lending(store=None, **options):
+    """A manager of a library with the loan."""
+    manager = ToolManager(store or open_store("memory:"), **options)
+    manager.register([LOAN])
+    return manager
+
+
 def refused(number):
     """An episode in which the tool refused a term, and said which it takes."""
-    call = ToolCall(call_id="1", name="loan", arguments={"periods": 30 + number})
-    rule = f"periods must be one of 36, 48, 60, got {30 + number}"
-    failure = ToolFailure(kind="retry_requested", rule=rule)
-    result = ToolResult(call_id="1", name="loan", status="failed", failure=failure)
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    return Episode(
+    periods = 30 + number
+    return episode_of(
+        ("loan", {"periods": periods}, f"!periods must be one of 36, 48, 60, got {periods}"),
         episode_id=f"e{number}",
-        request=f"A loan over {30 + number} months, please.",
-        turns=(turn,),
+        request=f"A loan over {periods} months, please.",
         verdict=Verdict(passed=False),
     )
 
@@ -61,8 +65,7 @@ def out_of_reach(request):
 
 async def test_a_proposer_that_can_not_be_reached_ends_nothing():
     """The others are heard, and the round says who was silent and why."""
-    manager = ToolManager(open_store("memory:"))
-    manager.register([LOAN])
+    manager = lending()
     outcome = await evolve(
         manager,
         [FeedbackStream(FunctionModel(out_of_reach, name="far")), EvidenceProposer()],
@@ -96,17 +99,17 @@ async def test_what_a_model_suggested_before_it_failed_is_kept():
 
 def answered(number):
     """An episode that nobody has judged yet."""
-    call = ToolCall(call_id="1", name="loan", arguments={"periods": 36})
-    result = ToolResult(call_id="1", name="loan", status="ok", value=31)
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    last = Turn(message=AssistantMessage(text="31 a month"))
-    return Episode(episode_id=f"a{number}", request="A loan, please.", turns=(turn, last))
+    return episode_of(
+        ("loan", {"periods": 36}, 31),
+        answer="31 a month",
+        episode_id=f"a{number}",
+        request="A loan, please.",
+    )
 
 
 async def test_a_verdict_that_came_later_teaches_the_next_round():
     """What users said after the answer decides which stream reads an episode."""
-    manager = ToolManager(open_store("memory:"))
-    manager.register([LOAN])
+    manager = lending()
     model = FunctionModel(lambda _: "no change", name="m")
     streams = [FeedbackStream(model), EvolutionStream(model)]
     episodes = [answered(number) for number in range(8)]
@@ -132,8 +135,7 @@ BETTER = '<description>{"tool": "loan", "summary": "What a loan costs each month
 async def test_a_round_says_who_looked_at_what_cost_and_what_came_of_it():
     """Each proposer and the judge, with tokens, seconds, suggestions and new proposals."""
     judge = ModelSemanticJudge(FunctionModel(lambda _: FINE, name="other"))
-    manager = ToolManager(open_store("memory:"), change_judge=judge)
-    manager.register([LOAN])
+    manager = lending(change_judge=judge)
     cost = Usage(requests=1, prompt_tokens=90, completion_tokens=10)
     answer = ModelResponse(message=AssistantMessage(text=BETTER), usage=cost)
     stream = FeedbackStream(FunctionModel(lambda _: answer, name="critic"))
@@ -159,8 +161,7 @@ async def test_a_round_says_who_looked_at_what_cost_and_what_came_of_it():
 async def test_what_waited_for_a_judge_is_judged_and_compared_in_one_round():
     """A judge who comes later decides at once, and held-out tasks do the rest."""
     store = open_store("memory:")
-    manager = ToolManager(store)
-    manager.register([LOAN])
+    manager = lending(store)
     stream = FeedbackStream(FunctionModel(lambda _: BETTER, name="critic"))
     begun = await evolve(manager, [stream], episodes=[refused(1), refused(2)])
     assert [one.record.awaits for one in begun.considered] == [("judge",)]
@@ -174,17 +175,6 @@ async def test_what_waited_for_a_judge_is_judged_and_compared_in_one_round():
     assert [(one.before, one.record.state) for one in outcome.considered] == [
         ("proposed", "active")
     ]
-
-
-def in_canary(store):
-    """A manager that sends proposals to a canary, with one that is there, and the proposal."""
-    manager = ToolManager(
-        store,
-        lifecycle=LifecyclePolicy(canary=True),
-        gates=EpisodeGates(episodes=store, rules=GateConfig(min_sessions=10)),
-    )
-    manager.register([LOAN])
-    return manager
 
 
 def session(number, record, arm, *, passed):
@@ -208,7 +198,8 @@ def session(number, record, arm, *, passed):
 async def test_the_next_round_takes_back_a_canary_whose_alarm_fired(passed, state):
     """Each round reads the numbers of what is being tried; one that does no harm goes on."""
     store = open_store("memory:")
-    manager = in_canary(store)
+    gates = EpisodeGates(episodes=store, rules=GateConfig(min_sessions=10))
+    manager = lending(store, lifecycle=LifecyclePolicy(canary=True), gates=gates)
     begun = await evolve(manager, [EvidenceProposer()], episodes=[*map(refused, range(3))])
     [one] = begun.considered
     assert (one.before, one.record.state) == ("proposed", "canary")
@@ -255,21 +246,11 @@ async def test_a_mined_composite_waits_and_is_proposed_once():
 def ordered(number):
     """Somebody who has something found, and orders it by the code that was found."""
     code = f"C-{number:04}"
-    look = ToolCall(call_id="1", name="find", arguments={"name": f"thing {number}"})
-    buy = ToolCall(call_id="2", name="order", arguments={"code": code})
-    return Episode(
+    return episode_of(
+        ("find", {"name": f"thing {number}"}, {"code": code}),
+        ("order", {"code": code}, "done"),
         episode_id=f"o{number}",
         request=f"Order thing {number}.",
-        turns=(
-            Turn(
-                message=AssistantMessage(tool_calls=(look,)),
-                results=(ToolResult(call_id="1", name="find", status="ok", value={"code": code}),),
-            ),
-            Turn(
-                message=AssistantMessage(tool_calls=(buy,)),
-                results=(ToolResult(call_id="2", name="order", status="ok", value="done"),),
-            ),
-        ),
         stop_reason="finished",
         verdict=Verdict(passed=True),
     )
@@ -288,19 +269,11 @@ async def test_examples_are_learned_from_verifiers_and_not_from_praise():
     assert list(outcome.learned.added) == ["find"]
 
 
-def contradicted(number):
-    """An episode in which the tool took a term that its refusals rule out."""
-    call = ToolCall(call_id="1", name="loan", arguments={"periods": 30})
-    result = ToolResult(call_id="1", name="loan", status="ok", value="taken")
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    return Episode(episode_id=f"c{number}", request="A loan, please.", turns=(turn,))
-
-
 async def test_what_accepted_calls_contradict_is_passed_over():
     """The tool took what it says it refuses, so nothing is proposed, and the round says so."""
-    manager = ToolManager(open_store("memory:"))
-    manager.register([LOAN])
-    episodes = [refused(1), refused(2), contradicted(3)]
+    manager = lending()
+    taken = episode_of(("loan", {"periods": 30}, "taken"), request="A loan, please.")
+    episodes = [refused(1), refused(2), taken]
     outcome = await evolve(manager, [EvidenceProposer()], episodes=episodes)
     [one] = outcome.passed_over
     assert (one.place, one.reason, one.failures) == ("loan.periods", "contradicts_accepted", 2)

@@ -4,16 +4,16 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from support.episodes import episode_of
 
-from agentkit import Episode, ToolDefinition
-from agentkit.episodes import GoalTrace, RetrievalTrace, Turn, Verdict
+from agentkit import ToolDefinition
+from agentkit.episodes import Verdict
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.learning import private_part, suspicious_part
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author
 from agentkit.library.changes import rollback_change
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.definition import Effects, Example, Origin
 
 
@@ -48,34 +48,14 @@ def learner(store, catalogue):
 
 @pytest.fixture
 def episode():
-    """Makes an episode of calls, each a name, arguments and a result; an exception fails it."""
+    """Makes an episode of calls, each a name, arguments and a result, that went well."""
     numbers = count()
 
-    def make(request, *calls, passed=True, episode_id=None, goals=(), **further):
-        turns = []
-        for at, (name, arguments, value) in enumerate(calls):
-            call = ToolCall(call_id=str(at), name=name, arguments=arguments)
-            if isinstance(value, Exception):
-                failure = ToolFailure(kind="tool_error", rule=str(value))
-                result = ToolResult(call_id=str(at), name=name, status="failed", failure=failure)
-            else:
-                result = ToolResult(call_id=str(at), name=name, status="ok", value=value)
-            turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
-        turns.append(Turn(message=AssistantMessage(text="Done."), retrieval=_trace(request, goals)))
-        return Episode(
-            episode_id=episode_id or f"made-{next(numbers):03}",
-            request=request,
-            turns=tuple(turns),
-            verdict=None if passed is None else Verdict(passed=passed),
-            **further,
-        )
+    def make(request, *calls, **further):
+        told = {"episode_id": f"made-{next(numbers):03}", "verdict": Verdict(passed=True)}
+        return episode_of(*calls, answer="Done.", request=request, **{**told, **further})
 
     return make
-
-
-def _trace(request, goals):
-    steps = tuple(GoalTrace(intent=intent, ranked=tuple(ranked)) for intent, ranked in goals)
-    return RetrievalTrace(query=request, shortlist=(), offered=(), goals=steps) if steps else None
 
 
 # --- Which uses become examples, and what of them is kept ----------------------------------------

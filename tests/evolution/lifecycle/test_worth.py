@@ -5,9 +5,10 @@ import random
 from dataclasses import replace
 
 import pytest
+from support.episodes import episode_of
 
-from agentkit import Episode, ToolDefinition, open_store
-from agentkit.episodes import Evidence, Turn, Verdict
+from agentkit import ToolDefinition, open_store
+from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution import (
     LifecyclePolicy,
     Observations,
@@ -21,7 +22,7 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of
 from agentkit.evolution.worth import has_stopped_helping
 from agentkit.library.events import Author
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import ToolFailure
 from agentkit.tools.rules import Between, OneOf
 
 SCHEMA = {"properties": {"periods": {"type": "integer"}, "euro": {"type": "number"}}}
@@ -52,18 +53,10 @@ def promoted(manager, *rules, **about):
 def episode(number, version, *, wrong, tool="loan", path="periods", **more):
     """A conversation with one call of a tool, which was refused or taken."""
     failure = ToolFailure(kind="invalid_arguments", rule="no such term", path=path)
-    result = ToolResult(
-        call_id="1",
-        name=tool,
-        status="failed" if wrong else "ok",
-        failure=failure if wrong else None,
-    )
-    call = ToolCall(call_id="1", name=tool, arguments={"periods": 30})
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    return Episode(
+    return episode_of(
+        (tool, {"periods": 30}, failure if wrong else None),
         episode_id=f"{version}-{number:05}",
         request="A loan, please.",
-        turns=(turn,),
         library_version=version,
         started_at=f"2026-11-{version:02}T10:00:00.{number:05}",
         **more,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from support.episodes import episode_of
 
 from agentkit import Episode, Library, ToolDefinition
-from agentkit.episodes import Evidence, Turn, Verdict
+from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution.proposers.blocks import Question
 from agentkit.library.events import Author
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.definition import Example
 
 
@@ -77,41 +77,10 @@ def make_episode() -> MakeEpisode:
     An outcome is a value, or a ``ToolFailure``; a text stands for what the tool's author raised.
     """
 
-    def make(
-        episode_id: str,
-        *calls: tuple[str, Mapping[str, Any], Any],
-        request: str = "",
-        verdict: Verdict | None = None,
-        history_length: int = 0,
-        text: str = "",
-    ) -> Episode:
-        turns = []
-        for at, (name, arguments, outcome) in enumerate(calls):
-            call = ToolCall(call_id=f"c{at}", name=name, arguments=dict(arguments))
-            message = AssistantMessage(text=text, tool_calls=(call,))
-            turns.append(Turn(message=message, results=(_result(call, outcome),)))
-        if not turns:
-            turns.append(Turn(message=AssistantMessage(text=text)))
-        return Episode(
-            episode_id=episode_id,
-            request=request,
-            turns=tuple(turns),
-            verdict=verdict,
-            history_length=history_length,
-            model="policy",
-        )
+    def make(episode_id: str, *calls: tuple[str, Mapping[str, Any], Any], **more: Any) -> Episode:
+        return episode_of(*calls, episode_id=episode_id, model="policy", **more)
 
     return make
-
-
-def _result(call: ToolCall, outcome: Any) -> ToolResult:
-    if isinstance(outcome, str) and outcome.startswith("!"):
-        outcome = ToolFailure(kind="retry_requested", rule=outcome[1:])
-    if isinstance(outcome, ToolFailure):
-        return ToolResult(call_id=call.call_id, name=call.name, status="failed", failure=outcome)
-    return ToolResult(
-        call_id=call.call_id, name=call.name, status="ok", value=outcome, text=str(outcome)
-    )
 
 
 @pytest.fixture

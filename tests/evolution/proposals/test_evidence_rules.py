@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.episodes import episode_of
 
 from agentkit import Agent, Library, ToolDefinition, tool
-from agentkit.episodes import Episode, Evidence, Turn, Verdict
+from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.constraints import stated_in_error
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import ToolCall, ToolFailure
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Rule
@@ -305,11 +306,8 @@ async def test_the_quoted_value_tells_the_parameter():
     )
     text = "time data 'tomorrow' does not match format '%Y-%m-%d'"
     arguments = {"time": "noon or so", "format": "by phone", "day": "tomorrow"}
-    call = ToolCall(call_id="1", name="meet", arguments=arguments)
     failure = ToolFailure(kind="tool_error", rule=f"ValueError: {text}", cause="ValueError")
-    result = ToolResult(call_id="1", name="meet", status="failed", failure=failure)
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    episodes = [Episode(episode_id=name, request="", turns=(turn,)) for name in "ab"]
+    episodes = [episode_of(("meet", arguments, failure), episode_id=name) for name in "ab"]
     [rule] = await learned(Library([meet]), *episodes)
     assert rule.parameter == "day"
 
@@ -359,18 +357,10 @@ async def test_no_rule_refuses_what_the_tool_takes(allowed, tried):
     )
     episodes = []
     for at, days in enumerate(tried):
-        call = ToolCall(call_id="1", name="wait", arguments={"days": days})
         shown = ", ".join(map(str, allowed))
-        failure = ToolFailure(
-            kind="retry_requested", rule=f"days must be one of {shown}, got {days}"
-        )
-        result = (
-            ToolResult(call_id="1", name="wait", status="ok", value=days)
-            if days in allowed
-            else ToolResult(call_id="1", name="wait", status="failed", failure=failure)
-        )
-        turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-        episodes.append(Episode(episode_id=str(at), request="", turns=(turn,)))
+        refusal = f"!days must be one of {shown}, got {days}"
+        outcome = days if days in allowed else refusal
+        episodes.append(episode_of(("wait", {"days": days}, outcome), episode_id=str(at)))
     refusals = sum(days not in allowed for days in tried)
     expected = [OneOf(parameter="days", values=tuple(allowed))] if refusals >= 2 else []
     assert await learned(Library([wait]), *episodes) == expected

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
+from support.episodes import episode_of
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites.language import BUILTINS
-from agentkit.episodes import Episode, Evidence, Turn, Verdict
+from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
@@ -17,7 +18,6 @@ from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream, Prompt, is_perfect
 from agentkit.library.events import Author
-from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 
 # --- What is read of an answer, and how what cannot be read is told -----------------------------
@@ -316,25 +316,13 @@ def fenced(*functions):
     return "Here they are.\n" + "\n".join(f"```python\n{text.strip()}\n```" for text in functions)
 
 
-def solved(*calls, episode_id="e-1", request="What do three at 4 cost, with a fee of 2?"):
-    """An episode that made these calls: name, arguments, result."""
-    turns = []
-    for at, (name, arguments, value) in enumerate(calls):
-        call = ToolCall(call_id=f"c{at}", name=name, arguments=arguments)
-        status = "failed" if value is None else "ok"
-        result = ToolResult(call_id=f"c{at}", name=name, status=status, value=value)
-        turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
-    return Episode(
-        episode_id=episode_id,
-        request=request,
-        turns=tuple(turns),
-        output="14",
-        verdict=Verdict(passed=True),
-    )
-
-
-EPISODE = solved(
-    ("mul", {"a": 4, "b": 0}, None), ("mul", {"a": 4, "b": 3}, 12), ("add", {"a": 12, "b": 2}, 14)
+EPISODE = episode_of(
+    ("mul", {"a": 4, "b": 0}, "!no"),
+    ("mul", {"a": 4, "b": 3}, 12),
+    ("add", {"a": 12, "b": 2}, 14),
+    request="What do three at 4 cost, with a fee of 2?",
+    output="14",
+    verdict=Verdict(passed=True),
 )
 
 
