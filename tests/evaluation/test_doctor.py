@@ -1,15 +1,17 @@
 """The doctor: what it finds in definitions, near duplicates, and the whole checkup."""
 
 import random
+from dataclasses import replace
 
 import pytest
+from support.episodes import episode_of
 
 from agentkit import ToolDefinition
-from agentkit.episodes import Episode, RetrievalTrace, Turn
+from agentkit.episodes import RetrievalTrace
 from agentkit.evaluation.doctor import CHECKS, KINDS, PROVIDER_RULES, Catalogue, examine
 from agentkit.evaluation.doctor.catalogue import near_duplicates
 from agentkit.evaluation.doctor.schemas import markup
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import ToolFailure
 from agentkit.tools.patterns import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
@@ -427,17 +429,12 @@ CODES = ["always_fails", "passed_over", "never_used"]
 
 def episode(number, name, *, fails=False, shortlist=()):
     """A run that called one tool."""
-    failure = ToolFailure(kind="invalid_arguments", rule="`city` must be a string")
-    result = ToolResult(
-        call_id="1",
-        name=name,
-        status="failed" if fails else "ok",
-        failure=failure if fails else None,
+    outcome = ToolFailure(kind="invalid_arguments", rule="`city` must be a string")
+    made = episode_of(
+        (name, {}, outcome if fails else None), episode_id=f"e{number}", request=f"request {number}"
     )
-    message = AssistantMessage(tool_calls=(ToolCall(call_id="1", name=name),))
     trace = RetrievalTrace(query="q", shortlist=tuple(shortlist), offered=())
-    turn = Turn(message=message, results=(result,), retrieval=trace)
-    return Episode(episode_id=f"e{number}", request=f"request {number}", turns=(turn,))
+    return replace(made, turns=(replace(made.turns[0], retrieval=trace),))
 
 
 @pytest.fixture
@@ -479,8 +476,6 @@ def test_requests_that_a_tool_answered_are_its_own_words(look, a_tool):
         a_tool("order_food", "Order a meal."),
         a_tool("landlord_letters", "Letters to a landlord, by request."),
     ]
-    answered = Episode.from_json(
-        {**episode(1, "order_food").to_json(), "request": "letters landlord request"}
-    )
+    answered = replace(episode(1, "order_food"), request="letters landlord request")
     (found,) = look(*tools, codes=["confused", "not_found"], episodes=[answered])
     assert found.tools == ("order_food", "landlord_letters")

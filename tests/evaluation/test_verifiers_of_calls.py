@@ -4,12 +4,13 @@ import asyncio
 import math
 
 import pytest
+from support.episodes import episode_of
 
 from agentkit import ToolDefinition
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Turn, Verdict
 from agentkit.evaluation import AllowedCalls, AnyCall, ExactCalls, GoldCall, NoCall, TextAnswer
 from agentkit.evaluation.verifiers import AllOf, Scene, guarded, verifier_for
-from agentkit.messages import AssistantMessage, ToolFailure, ToolResult
+from agentkit.messages import AssistantMessage, ToolFailure
 from agentkit.metrics import AllowedCall
 
 LAMP = ToolDefinition.from_schema(
@@ -200,15 +201,12 @@ async def test_searches_for_tools_are_no_calls(judge, call):
     ],
     ids=["exact", "allowed", "any"],
 )
-async def test_a_gold_call_that_a_learned_rule_refused_does_not_count(judge, call, expectation):
+async def test_a_gold_call_that_a_learned_rule_refused_does_not_count(judge, expectation):
     """A rule that locks a tool loses its tasks; a call refused for another reason still counts."""
-    made = call("tide_table", "a", harbour="Aker")
 
     def refused(cause):
         failure = ToolFailure(kind="contract_violated", rule="call wipe first", cause=cause)
-        result = ToolResult(call_id="a", name="tide_table", status="failed", failure=failure)
-        turn = Turn(message=AssistantMessage(tool_calls=(made,)), results=(result,))
-        return Episode(episode_id="e", request="Tides?", turns=(turn,))
+        return episode_of(("tide_table", {"harbour": "Aker"}, failure))
 
     locked = await judge(expectation, refused("call_before"))
     assert (locked.passed, locked.score) == (False, 0.0)

@@ -81,6 +81,12 @@ def undocumented(name="choose", schema=UNDOCUMENTED, **parts):
     return ToolDefinition.from_schema(name, "Ways to choose.", schema, origin=origin, **parts)
 
 
+def with_rules(rules):
+    """The undocumented tool once these were agreed to."""
+    specification = replace(undocumented().specification, rules=tuple(rules))
+    return replace(undocumented(), specification=specification)
+
+
 @pytest.fixture
 def recorded(make_episode):
     """Episodes of one call each, from pairs of arguments and outcome."""
@@ -154,10 +160,7 @@ def test_a_discovered_parameter_is_asked_for_and_coerced(recorded):
             ({}, f"!{MISSING}"), ({}, f"!{MISSING}"), ({"n": 5, "k": 2}, 1), ({"n": 6, "k": 2}, 1)
         ),
     )
-    known = replace(
-        undocumented(),
-        specification=replace(undocumented().specification, rules=tuple(found.values())),
-    )
+    known = with_rules(found.values())
     failure = RuleChecker(known).refusal({"n": 5})
     assert (failure.rule, failure.path) == ("`k` must be given", "k")
     assert ArgumentValidator(known).runnable({"n": "5", "k": 2}) == {"n": 5, "k": 2}
@@ -168,12 +171,6 @@ def test_a_discovered_parameter_is_asked_for_and_coerced(recorded):
     other = RuleBacktest(OneOf(parameter="n", values=(5,)), known)
     assert not other.stops({"n": 5})
     assert other.stops({"n": 6})
-
-
-def with_rules(rules):
-    """The undocumented tool once these were agreed to."""
-    specification = replace(undocumented().specification, rules=tuple(rules))
-    return replace(undocumented(), specification=specification)
 
 
 def test_types_are_what_was_taken_and_widen(recorded):
@@ -399,12 +396,7 @@ def test_a_name_that_is_asked_for_and_refused_is_not_learned(recorded):
 
 def test_a_tool_that_changed_its_contract_loses_what_it_refuses(recorded):
     """A name that was learned and is refused now goes; the new one comes."""
-    known = replace(
-        undocumented(),
-        specification=replace(
-            undocumented().specification, rules=(Takes(parameter="n", required=True, calls=4),)
-        ),
-    )
+    known = with_rules([Takes(parameter="n", required=True, calls=4)])
     renamed = "!f() got an unexpected keyword argument 'n'; missing required argument: 'count'"
     found, _ = proposed(known, recorded(*[({"n": 1}, renamed), ({"n": 2}, renamed)]))
     left = {r.parameter for one in found for r in one.candidate.specification.rules}

@@ -23,22 +23,18 @@ from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel, ScriptedModel
-
-# --- Sessions are divided by a hash: exactly, always alike, and so that more is only ever mor ----
-# Sessions are divided by a hash: exactly, always alike, and so that more is only ever more.
-
+from agentkit.tools.definition import Description
 
 # --- A canary serves a share of the conversations, each with one definition from start to end ----
 
 
-OLD, CANARY_NEW = "Old words.", "New words."
+OLD, NEW = "Old words.", "New words."
 
 
 class Clock:
     """A clock that a test sets."""
 
-    def __init__(self):
-        self.now = 1000.0
+    now = 1000.0
 
     def __call__(self):
         return self.now
@@ -73,7 +69,7 @@ async def test_the_candidate_serves_and_is_labelled(trial, store):
 
     result = await agent.run("hi")
 
-    assert words(model) == [CANARY_NEW]
+    assert words(model) == [NEW]
     assert result.episode.metadata == {
         "experiment": proposal.proposal_id,
         "arm": "candidate",
@@ -91,7 +87,7 @@ async def test_a_conversation_keeps_its_arm_in_another_process(trial, store):
     second, model = agent_with(store, share=0.0)
     result = await second.run("again", session_id="s")
 
-    assert words(model) == [CANARY_NEW]
+    assert words(model) == [NEW]
     assert result.episode.metadata == begun.episode.metadata
 
 
@@ -109,7 +105,7 @@ async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     trial.unpin(tool_name)
     still_out = await agent.run("again", session_id="s")
 
-    assert words(model) == [CANARY_NEW, OLD, OLD, OLD]
+    assert words(model) == [NEW, OLD, OLD, OLD]
     left = {"left_experiment": proposal.proposal_id, "left_because": "pinned"}
     assert under_way.episode.metadata == still_out.episode.metadata == left
     assert begun.episode.metadata == {}
@@ -119,8 +115,6 @@ async def test_a_candidate_with_another_contract_is_not_served(trial, store, mak
     """Code and approvals rely on the contract, whatever validation let pass."""
     base = store.load()["weather"].definition
     other = make("weather", "x", effects=None).signature
-    from dataclasses import replace
-
     wider = replace(other, parameters={"type": "object", "properties": {}})
     proposal = trial.propose("weather", signature=wider)
     assert proposal.base == base.digest
@@ -134,7 +128,6 @@ async def test_a_candidate_with_another_contract_is_not_served(trial, store, mak
 
 async def test_composites_above_the_tool_still_run(trial, store):
     """Their pins move along with the candidate."""
-    from agentkit.messages import ToolCall
 
     @tool
     def double(x: float) -> float:
@@ -150,7 +143,7 @@ async def test_composites_above_the_tool_still_run(trial, store):
 
     result = await Agent(model, tools=[double], store=store, router=router).run("hi")
 
-    assert words(model, "double")[0] == CANARY_NEW
+    assert words(model, "double")[0] == NEW
     assert result.episode.results[0].value == 8
 
 
@@ -215,7 +208,6 @@ async def test_a_store_that_fails_for_long_stops_candidates(trial, store, caplog
 # --- Whatever happens to an experiment, a conversation has one arm, or has left it for good ------
 
 
-CONVERSATIONS_NEW = "New words."
 SHARES = {"none": 0.0, "all": 1.0, "half": 0.5}
 PINS = {"pin": "weather", "pin all": ""}
 steps = st.lists(
@@ -255,8 +247,8 @@ class Course:
         result = asyncio.run(self.agent.run("hi", session_id=session))
         labels = result.episode.metadata
         words = next(t.text for t in self.model.requests[-1].tools if t.name == "weather")
-        assert (words == CONVERSATIONS_NEW) == (labels.get("arm") == "candidate")
-        assert not (words == CONVERSATIONS_NEW and (self.stopped or self.pins))
+        assert (words == NEW) == (labels.get("arm") == "candidate")
+        assert not (words == NEW and (self.stopped or self.pins))
         self.arms.setdefault(session, []).append(labels.get("arm", "left" if labels else "apart"))
 
 
@@ -402,9 +394,6 @@ async def test_a_failed_call_is_seen(store, canary):
     assert verdicts == {"s": False, "t": True}
 
 
-OLD, NEW = "Old words.", "New words."
-
-
 def call(name="weather", **arguments):
     return ToolCall(call_id=f"c-{name}", name=name, arguments=arguments)
 
@@ -442,13 +431,7 @@ def rains(trial):
             raise LookupError(f"no such city: {city}")
         return "rain"
 
-    trial.publish(
-        type(weather.definition)(
-            name="weather",
-            signature=weather.definition.signature,
-            description=type(weather.definition.description)(summary=OLD),
-        )
-    )
+    trial.publish(replace(weather.definition, description=Description(summary=OLD)))
     return weather, ran
 
 
@@ -547,12 +530,6 @@ async def test_agreement_goes_by_what_worked(store, tried, rains, old, new, scor
 async def test_the_budget_holds_for_an_hour(store, tried, rains):
     """At most one answer more than the budget; after an hour there is room again."""
 
-    class Clock:
-        now = 0.0
-
-        def __call__(self):
-            return self.now
-
     def answer(_):
         usage = Usage(requests=1, prompt_tokens=90, completion_tokens=10)
         return ModelResponse(message=AssistantMessage(text="done"), usage=usage)
@@ -566,7 +543,7 @@ async def test_the_budget_holds_for_an_hour(store, tried, rains):
         await agent.run("Rain?")
         await shadow.drain()
     assert (shadow.counts["recorded"], shadow.counts["over_budget"]) == (3, 2)
-    clock.now = 3601
+    clock.now += 3601
     await agent.run("Rain?")
     await shadow.drain()
 
@@ -622,4 +599,4 @@ async def test_the_share_of_the_event_goes_before_that_of_the_router(trial, stor
     trial.step(trial.propose("weather"), "canary", share=1.0)
     agent, model = agent_with(store, share=0.0)
     await agent.run("hi")
-    assert words(model) == [CANARY_NEW]
+    assert words(model) == [NEW]
