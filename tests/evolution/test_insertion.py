@@ -19,7 +19,7 @@ from agentkit.tools.definition import Description, Effects, Example, Signature, 
 # --- InsertTool adds what is sound: depth, flat size, history, and code that runs at once --------
 
 
-PURE = Effects(reads=False, writes=False, destructive=False, open_world=False)
+PURE = Effects.pure()
 
 ORDER_TOTAL = '''
 @composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
@@ -62,13 +62,12 @@ def test_register_leaves_known_names_alone_and_takes_no_composites(manager, stor
 # --- InsertTool rejects with a code, reasons and a witness, and leaves the library as it was -----
 
 
-def text(body, *, parameters="a: float, b: float", result="float", **given):
-    """The text of a candidate named ``candidate`` with that body."""
+def text(body, *, name="candidate", words="A candidate.", parameters="a: float, b: float", **given):
+    """The text of a composite with that body."""
     given.setdefault("examples", [{"arguments": {"a": 6, "b": 3}, "result": 2}])
-    listed = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    listed = ", ".join(f"{key}={value!r}" for key, value in given.items())
     return (
-        f"@composite({listed})\ndef candidate({parameters}) -> {result}:\n"
-        f'    """A candidate."""\n    {body}\n'
+        f'@composite({listed})\ndef {name}({parameters}) -> float:\n    """{words}"""\n    {body}\n'
     )
 
 
@@ -341,7 +340,6 @@ def test_column_sum_if_is_merged_into_sum_where(manager, store):
 
 
 # --- Whatever is handed in, in whatever order: the DAG stays a DAG, and what was true stays t ----
-# Whatever is handed in, in whatever order: the DAG stays a DAG, and what was true stays true.
 
 
 NAMES = ("alpha", "beta", "gamma", "delta")
@@ -422,12 +420,9 @@ def check_every_tool(library):
             assert abs(one(**example.arguments) - example.result) < 1e-6
 
 
-def with_body(body, *, result="float", example='{"arguments": {"x": 1}, "result": 1}'):
-    """A candidate with that body."""
-    return (
-        f"@composite(examples=[{example}])\ndef candidate(x: float) -> {result}:\n"
-        f'    """A candidate."""\n    {body}\n'
-    )
+def with_body(body):
+    """A candidate of one number with that body."""
+    return text(body, parameters="x: float", examples=[{"arguments": {"x": 1}, "result": 1}])
 
 
 @pytest.mark.parametrize(
@@ -504,17 +499,13 @@ def test_data_that_can_not_be_kept_is_refused(manager, changed):
 
 def source(name, body, *, words="Total price of an order.", parameters="price: float, count: int",
            examples=(((2.5, 4), 11.0),), **given):  # fmt: skip
-    """The text of a composite."""
+    """The text of a composite, its worked calls as the values of its parameters."""
     names = [parameter.split(":")[0].strip() for parameter in parameters.split(",")]
     worked = [
         {"arguments": dict(zip(names, values, strict=True)), "result": result}
         for values, result in examples
     ]
-    options = ", ".join(f"{key}={value!r}" for key, value in given.items())
-    return (
-        f"@composite(examples={worked!r}, {options})\n"
-        f'def {name}({parameters}) -> float:\n    """{words}"""\n    {body}\n'
-    )
+    return text(body, name=name, words=words, parameters=parameters, examples=worked, **given)
 
 
 TOTAL = source("order_total", "return add(mul(price, count), 1)")
@@ -590,13 +581,13 @@ def test_equal_behaviour_under_unlike_words_is_another_tool(manager):
 # The manager writes whole changes, once, whoever else writes and whatever breaks in between.
 
 
-def numbered(number, *, offset=None):
+def numbered(number):
     """A composite of its own for each number."""
     return f'''
-@composite(examples=[{{"arguments": {{"x": 1}}, "result": {number + (offset or number)}}}])
+@composite(examples=[{{"arguments": {{"x": 1}}, "result": {number + number}}}])
 def plus_{number}(x: float) -> float:
-    """Number {number} and {offset or number} more, by tool number {number}."""
-    return add(mul(x, {number}), {offset or number})
+    """Number {number} and {number} more, by tool number {number}."""
+    return add(mul(x, {number}), {number})
 '''
 
 

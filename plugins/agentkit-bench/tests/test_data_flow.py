@@ -5,12 +5,12 @@ from functools import reduce
 
 import pytest
 from hypothesis import given, strategies as st
+from support.episodes import episode_of
 
 from agentkit import ToolDefinition
-from agentkit.episodes import Episode, Turn
 from agentkit.evaluation import GoldCall
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.messages import ToolCall
 from agentkit.metrics import calls_equal
 from agentkit_bench import DataFlow
 from agentkit_bench.comparable import by_name, comparable_call
@@ -219,37 +219,20 @@ def judge():
     return verdict
 
 
-@pytest.fixture
-def run(call):
-    """An episode in which each call was run in a turn of its own, with these results."""
-
-    def make(*steps, **fields):
-        turns = [
-            Turn(
-                message=AssistantMessage(tool_calls=(call(name, **arguments),)),
-                results=(ToolResult(call_id=name, name=name, status=status, value=value),),
-            )
-            for name, arguments, status, value in steps
-        ]
-        return Episode(episode_id="1", request="", turns=tuple(turns), **fields)
-
-    return make
-
-
-async def test_executed_calls_are_judged_by_the_values(judge, run):
+async def test_executed_calls_are_judged_by_the_values(judge):
     """Failed calls are left out, and a call that is made twice is one too many."""
     steps = [
-        ("find", {"place": "Okker"}, "failed", None),
-        ("find", {"place": "Aker"}, "ok", {"id": "AK"}),
-        ("find", {"place": "Moss"}, "ok", {"id": "MO"}),
-        ("boats", {"a": "AK", "b": "MO"}, "ok", [7]),
+        ("find", {"place": "Okker"}, "!no such place"),
+        ("find", {"place": "Aker"}, {"id": "AK"}),
+        ("find", {"place": "Moss"}, {"id": "MO"}),
+        ("boats", {"a": "AK", "b": "MO"}, [7]),
     ]
-    assert (await judge(run(*steps))).passed
-    twice = await judge(run(*steps, steps[1]))
+    assert (await judge(episode_of(*steps))).passed
+    twice = await judge(episode_of(*steps, steps[1]))
     assert not twice.passed
     assert twice.score == twice.metrics["partial_match"] == 3 / 4
-    steps[-1] = ("boats", {"a": "AK", "b": "AK"}, "ok", [7])
-    verdict = await judge(run(*steps))
+    steps[-1] = ("boats", {"a": "AK", "b": "AK"}, [7])
+    verdict = await judge(episode_of(*steps))
     assert [(one.kind, one.turn, one.parameter) for one in verdict.evidence] == [
         ("wrong_value", 3, "b"),
     ]

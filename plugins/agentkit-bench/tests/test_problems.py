@@ -3,15 +3,16 @@
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.episodes import episode_of
 
-from agentkit.episodes import Episode, Turn
+from agentkit.episodes import Episode
 from agentkit.errors import DatasetError, UsageError
-from agentkit.evaluation import NumberAnswer, load_benchmark
+from agentkit.evaluation import GoldCall, NumberAnswer, load_benchmark
 from agentkit.evaluation.verifiers.making import Scene, verifier_for
-from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import primitive_library
 from agentkit_bench import (
     gsm8k_benchmark,
@@ -273,15 +274,10 @@ def said(text):
 
 def called(calls, answer=None):
     """An episode with one call a turn, each answered where ``answer`` is given."""
-    turns = []
-    for at, call in enumerate(calls):
-        made = ToolCall(call_id=str(at), name=call.name, arguments=call.arguments)
-        results = ()
-        if answer is not None:
-            value = answer(made)
-            results = (ToolResult(call_id=str(at), name=call.name, status="ok", value=value),)
-        turns.append(Turn(message=AssistantMessage(tool_calls=(made,)), results=results))
-    return Episode(episode_id="gold", request="", turns=tuple(turns), output="Done.")
+    outcomes = [(one.name, one.arguments, answer and answer(one)) for one in calls]
+    made = episode_of(*outcomes, output="Done.")
+    planned = tuple(replace(turn, results=()) for turn in made.turns)
+    return made if answer else replace(made, turns=planned)
 
 
 def scenes_of(benchmark):
@@ -329,7 +325,7 @@ async def test_recorded_runs_of_nestful(corpus, executed, every):
         world = {tool.name: tool for tool in executed.environment(task).tools()}
         trajectory = recorded[task.task_id]
         calls = [
-            ToolCall(call_id="", name=step.tool, arguments=trajectory.arguments(at))
+            GoldCall(name=step.tool, arguments=trajectory.arguments(at))
             for at, step in enumerate(trajectory.steps)
         ]
         return called(calls, lambda call: world[call.name](**call.arguments))

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.episodes import episode_of
 from support.unreliable_store import UnreliableStore
 
-from agentkit import Episode, ToolDefinition, open_store, tool
-from agentkit.episodes import Turn, Verdict
+from agentkit import ToolDefinition, open_store, tool
+from agentkit.episodes import Verdict
 from agentkit.errors import StaleVersionError, StoreError, StoreFormatError, UsageError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.checker import Judgement
@@ -24,7 +25,6 @@ from agentkit.library import LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.pins import pin_faults
-from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Description, Example
 
@@ -456,21 +456,12 @@ def written(store):
     return [event.facts["operation"] for event in store.events() if event.kind == "written"]
 
 
-def lesson():
-    """An episode that teaches ``weather`` a request."""
-    call = ToolCall(call_id="1", name="weather", arguments={"city": "Rome"})
-    result = ToolResult(call_id="1", name="weather", status="ok", value="sunny")
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    return Episode(
-        episode_id="e1", request="Umbrella?", turns=(turn,), verdict=Verdict(passed=True)
-    )
-
-
 def test_each_writer_tells(make_manager, store):
     """register, record, learn, insert, edit and restore leave one event each, with its digests."""
     manager = make_manager(weather)
     manager.record({"weather": [Example(arguments={"city": "Oslo"}, result="rain")]})
-    manager.learn([lesson()])
+    lesson = episode_of(("weather", {"city": "Rome"}, "sunny"), request="Umbrella?")
+    manager.learn([replace(lesson, verdict=Verdict(passed=True))])
     manager.insert(TOTAL)
     ping = ToolDefinition(name="ping")
     manager.edit(
