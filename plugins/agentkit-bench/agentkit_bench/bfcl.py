@@ -96,15 +96,13 @@ def fetch_bfcl(cache_dir: Path | None = None, progress: Progress | None = None) 
     Raises:
         FetchError: The download failed, or what arrived is not release ``RELEASE``.
     """
-    folder = (cache_dir or cache_directory()) / f"bfcl-{RELEASE}"
-    fetch_package_files(
+    return fetch_package_files(
         f"bfcl_eval=={RELEASE}",
         sha256=WHEEL_SHA256,
         files=[PackageFile(path=f"{_INSIDE}/{name}", saved_as=name) for name in bfcl_files()],
-        destination=folder,
+        destination=(cache_dir or cache_directory()) / f"bfcl-{RELEASE}",
         progress=progress,
     )
-    return folder
 
 
 def bfcl_files() -> Iterator[str]:

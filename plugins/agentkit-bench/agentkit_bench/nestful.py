@@ -108,16 +108,14 @@ def fetch_nestful(cache_dir: Path | None = None, progress: Progress | None = Non
     Raises:
         FetchError: The download failed, or what arrived is not release ``RELEASE``.
     """
-    folder = (cache_dir or cache_directory()) / f"nestful-{RELEASE}"
     names = [f"{stem}-{part}.json" for stem in SOURCES.values() for part in ("data", "spec")]
-    fetch_package_files(
+    return fetch_package_files(
         f"nestful-wrapper=={RELEASE}",
         sha256=WHEEL_SHA256,
         files=[PackageFile(path=f"data_v1/{name}", saved_as=name) for name in names],
-        destination=folder,
+        destination=(cache_dir or cache_directory()) / f"nestful-{RELEASE}",
         progress=progress,
     )
-    return folder
 
 
 def load_nestful(folder: Path) -> Nestful:

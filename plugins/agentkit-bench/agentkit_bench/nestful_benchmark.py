@@ -33,14 +33,10 @@ from typing import Any, Literal, TypeAlias
 from agentkit.errors import ModelRetry
 from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
-from agentkit.evaluation.task_files import (
-    gold_call_problems,
-    task_problems,
-    validator_of,
-)
+from agentkit.evaluation.task_files import gold_call_problems, task_problems
 from agentkit.evolution.trajectories import Trajectory
 from agentkit.messages import JsonObject, ToolCall
-from agentkit.metrics import CanonicalCall, canonical_calls
+from agentkit.metrics.calls import CanonicalCall, canonical_calls, validator_of
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.tool import Tool

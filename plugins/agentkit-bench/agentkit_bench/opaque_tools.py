@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from agentkit.episodes import Episode, Evidence, Turn, Verdict, Verifier
 from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.task import Benchmark, Task
-from agentkit.evaluation.task_files import read_records, validator_of
+from agentkit.evaluation.task_files import read_records
 from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.evaluation.verifiers.verdicts import judged
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve
@@ -38,6 +38,7 @@ from agentkit.messages import (
     ToolResult,
 )
 from agentkit.metrics import CanonicalCall, canonical_calls
+from agentkit.metrics.calls import validator_of
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import coerce
