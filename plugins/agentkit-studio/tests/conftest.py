@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from starlette.testclient import TestClient
@@ -96,35 +97,28 @@ def follow_orders(request):
     return f"You said: {last.text}"
 
 
+def agent_of(store, answer, version, model, tools=()):
+    """An agent of a version of the library; what its tools lack of it is no warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LibraryWarning)
+        return Agent(
+            FunctionModel(answer, name=model or "project"),
+            tools=tools,
+            store=store,
+            store_policy=StorePolicy(pin=version),
+        )
+
+
 @pytest.fixture
 def talks(store):
     """Makes the project's agent."""
-
-    def make(version, model):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LibraryWarning)  # an old version lacks a tool
-            return Agent(
-                FunctionModel(follow_orders, name=model or "project"),
-                tools=[loan_offer, sell_car],
-                store=store,
-                store_policy=StorePolicy(pin=version),
-            )
-
-    return make
+    return partial(agent_of, store, follow_orders, tools=[loan_offer, sell_car])
 
 
 @pytest.fixture
 def replays(store):
     """Makes agents that run no call: those of ``talks`` without the code of their tools."""
-
-    def make(version, model):
-        return Agent(
-            FunctionModel(follow_orders, name=model or "project"),
-            store=store,
-            store_policy=StorePolicy(pin=version),
-        )
-
-    return make
+    return partial(agent_of, store, follow_orders)
 
 
 @pytest.fixture
@@ -174,14 +168,34 @@ def csrf_of_login():
 
 
 @pytest.fixture
-def act(proposal_id, csrf):
+def post(csrf):
+    """Sends a form of a page."""
+
+    def send(client, path, **form):
+        return client.post(path, data={"csrf": csrf(client), **form})
+
+    return send
+
+
+@pytest.fixture
+def act(proposal_id, post):
     """Sends a form of the page of the proposal."""
 
     def send(client, what, **form):
-        sent = {"csrf": csrf(client), **form}
-        return client.post(f"/inbox/{proposal_id}/{what}", data=sent)
+        return post(client, f"/inbox/{proposal_id}/{what}", **form)
 
     return send
+
+
+@pytest.fixture
+def proposals(manager):
+    """The proposals by their ids, as they stand by now."""
+
+    def read():
+        manager.refresh()
+        return manager.ledger.proposals
+
+    return read
 
 
 # --- A studio in a real browser -------------------------------------------------------------------
@@ -283,16 +297,7 @@ def served_project(store_url):
     """A studio over a store with conversations, of which some failed."""
     store = FaultyStore(open_store(store_url))
 
-    def agents(version, model, tools=(car_loan, sell_car)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LibraryWarning)
-            return Agent(
-                FunctionModel(reads_the_schema, name=model or "project"),
-                tools=tools,
-                store=store,
-                store_policy=StorePolicy(pin=version),
-            )
-
+    agents = partial(agent_of, store, reads_the_schema, tools=[car_loan, sell_car])
     first = agents(None, "")
     for number, months in enumerate([30, 24, 12, 36, 60, 48] * 4):
         first.run_sync(f"A loan over {months} months", metadata={"user": f"u{number}"})
@@ -307,7 +312,7 @@ def served_project(store_url):
         store,
         access=access,
         agents=agents,
-        replays=lambda version, model: agents(version, model, tools=()),
+        replays=partial(agent_of, store, reads_the_schema),
     )
     with serving(app) as url:
         yield Project(

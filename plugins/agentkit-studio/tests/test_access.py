@@ -97,10 +97,10 @@ def test_a_form_without_end_is_read_to_a_bound(studio, kind):
     assert "at most 262,144 bytes" in answer.text
 
 
-def test_the_form_takes_a_key_and_refuses_others(studio):
+def test_the_form_takes_a_key_and_refuses_others(studio, csrf_of_login):
     """A wrong one is said to be wrong, and nothing more."""
     client = studio("")
-    csrf = client.get("/login").text.partition('name="csrf" content="')[2].partition('"')[0]
+    csrf = csrf_of_login(client)
     wrong = client.post("/login", data={"csrf": csrf, "key": "key-of-nobody-0123456789"})
     assert wrong.status_code == 403
     assert "not known here" in wrong.text
@@ -115,35 +115,32 @@ def test_a_forged_cookie_is_a_stranger(studio):
 
 
 @pytest.mark.parametrize(("name", "what"), [("vera", "approve"), ("rita", "rollback")])
-def test_a_role_bounds_what_may_be_done(studio, act, manager, proposal_id, name, what):
+def test_a_role_bounds_what_may_be_done(studio, act, proposal_id, name, what, proposals):
     """The page refuses, whatever the buttons showed."""
     answer = act(studio(name), what, reason="x")
     assert answer.status_code == 403
-    manager.refresh()
-    assert manager.ledger.proposals[proposal_id].is_open
+    assert proposals()[proposal_id].is_open
 
 
-def test_read_only_holds_for_everybody(studio, act, manager, proposal_id):
+def test_read_only_holds_for_everybody(studio, act, proposal_id, proposals):
     """Not even an operator changes anything."""
     assert act(studio("olga", read_only=True), "approve").status_code == 403
-    manager.refresh()
-    assert manager.ledger.proposals[proposal_id].is_open
+    assert proposals()[proposal_id].is_open
 
 
 @pytest.mark.parametrize(
     ("form", "headers"),
     [({}, {}), ({"csrf": "guessed"}, {}), (None, {"origin": "https://elsewhere.example"})],
 )
-def test_forms_of_other_sites_change_nothing(studio, act, manager, proposal_id, form, headers):
+def test_forms_of_other_sites_change_nothing(
+    studio, act, proposal_id, form, headers, proposals, csrf
+):
     """Neither without the token of the session nor from another origin."""
     client = studio("rita")
-    page = client.get(f"/inbox/{proposal_id}").text
-    csrf = page.partition('name="csrf" content="')[2].partition('"')[0]
-    sent = {"csrf": csrf} if form is None else form
+    sent = {"csrf": csrf(client)} if form is None else form
     answer = client.post(f"/inbox/{proposal_id}/approve", data=sent, headers=headers)
     assert answer.status_code == 403
-    manager.refresh()
-    assert manager.ledger.proposals[proposal_id].is_open
+    assert proposals()[proposal_id].is_open
 
 
 def test_an_act_is_no_link(studio, proposal_id):
@@ -160,7 +157,7 @@ def test_a_proxy_names_users(store, studio):
     assert "rita" in page.text
 
 
-def test_a_form_belongs_to_the_user_it_was_given_to(studio, proposal_id, manager):
+def test_a_form_belongs_to_the_user_it_was_given_to(studio, proposal_id, proposals):
     """Behind a proxy a cookie of one's own, put into another's browser, lets nobody act as them."""
     roles = {"olga": "operator", "rita": "reviewer"}
     client = studio("", keys=None, user_header="X-Remote-User", roles=roles)
@@ -170,8 +167,7 @@ def test_a_form_belongs_to_the_user_it_was_given_to(studio, proposal_id, manager
         head = {"x-remote-user": name}
         answer = client.post(f"/inbox/{proposal_id}/approve", data=form, headers=head)
         assert answer.status_code == status
-        manager.refresh()
-        assert manager.ledger.proposals[proposal_id].is_open == (status == 403)
+        assert proposals()[proposal_id].is_open == (status == 403)
 
 
 def test_a_name_that_was_sent_twice_is_nobodys(studio):

@@ -19,6 +19,16 @@ from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
 
+@pytest.fixture
+def judge(post):
+    """Says of an episode that it was wrong."""
+
+    def send(client, one, **form):
+        return post(client, f"/episodes/{one.episode_id}/verdict", verdict="failed", **form)
+
+    return send
+
+
 def newest(store):
     """The last episode."""
     return next(iter(store.select()))
@@ -98,28 +108,19 @@ def test_a_huge_result_does_not_make_a_huge_page(studio, store):
     assert len(answer.content) < 100_000
 
 
-def test_a_verdict_by_hand_is_learned_from(studio, csrf, store):
+def test_a_verdict_by_hand_is_learned_from(studio, store, post, judge):
     """It stands beside the episode, with the person's name."""
     one = newest(store)
     client = studio("rita")
-    form = {"csrf": csrf(client), "verdict": "failed", "reason": "36 was not asked for"}
-    page = client.post(f"/episodes/{one.episode_id}/verdict", data=form).text
+    page = judge(client, one, reason="36 was not asked for").text
     assert "the next round learns from it" in page
     judged = with_late_verdicts(store.select())
     [verdict] = [e.verdict for e in judged if e.episode_id == one.episode_id]
     assert not verdict.passed
     assert verdict.evidence[0].message == "36 was not asked for"
     assert verdict.details["person"] == "rita"
-    refused = client.post(f"/episodes/{one.episode_id}/verdict", data={"csrf": csrf(client)})
-    assert refused.status_code == 400
-    watching = studio("vera").post(f"/episodes/{one.episode_id}/verdict", data=form)
-    assert watching.status_code == 403
-
-
-def judge(client, csrf, one, **form):
-    """Say of an episode that it was wrong."""
-    sent = {"csrf": csrf(client), "verdict": "failed", **form}
-    return client.post(f"/episodes/{one.episode_id}/verdict", data=sent)
+    assert post(client, f"/episodes/{one.episode_id}/verdict").status_code == 400
+    assert judge(studio("vera"), one, reason="no").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -137,11 +138,11 @@ def judge(client, csrf, one, **form):
         ({"kind": "wrong_answer"}, "wrong_answer", None),
     ],
 )
-def test_what_was_wrong_is_said_exactly(studio, csrf, store, form, kind, expected):
+def test_what_was_wrong_is_said_exactly(studio, store, form, kind, expected, judge):
     """As evidence of a verifier, from which proposers and diagnosis learn; the page shows it."""
     one = newest(store)
     call = "" if kind == "wrong_answer" else one.calls[0].call_id
-    page = judge(studio("rita"), csrf, one, call=call, **form).text
+    page = judge(studio("rita"), one, call=call, **form).text
     assert "What went wrong" in page
     assert "by rita" in page
     [verdict] = [
@@ -154,7 +155,7 @@ def test_what_was_wrong_is_said_exactly(studio, csrf, store, form, kind, expecte
     assert evidence.tool == ("" if not call else expected if kind == "wrong_tool" else "loan_offer")
 
 
-def test_two_corrections_by_hand_become_a_rule_in_the_next_round(studio, csrf, store, tmp_path):
+def test_two_corrections_by_hand_become_a_rule_in_the_next_round(studio, store, tmp_path, judge):
     """Also where the tool took the calls, and where the round reads only what is new."""
 
     def evolve():
@@ -180,7 +181,7 @@ def test_two_corrections_by_hand_become_a_rule_in_the_next_round(studio, csrf, s
     words = "months must be one of 24, 36, 48"
     for one, right in zip(leases, ("24", "36"), strict=True):
         form = {"kind": "wrong_value", "call": "1", "parameter": "months", "expected": right}
-        judge(studio("rita"), csrf, one, reason=words, **form)
+        judge(studio("rita"), one, reason=words, **form)
     [_, found] = evolve()
     assert found.candidate.specification.rules == (OneOf(parameter="months", values=(24, 36, 48)),)
     assert "People say so" in studio().get(f"/inbox/{found.proposal_id}").text
@@ -201,24 +202,24 @@ def test_two_corrections_by_hand_become_a_rule_in_the_next_round(studio, csrf, s
         },
     ],
 )
-def test_half_of_a_verdict_is_refused(studio, csrf, store, form):
+def test_half_of_a_verdict_is_refused(studio, store, form, judge):
     """It says what is missing, and nothing is kept."""
     count = len(list(store.select()))
-    assert judge(studio("rita"), csrf, newest(store), **form).status_code == 400
+    assert judge(studio("rita"), newest(store), **form).status_code == 400
     assert len(list(store.select())) == count
 
 
-def test_later_verdicts_are_found(studio, csrf, store):
+def test_later_verdicts_are_found(studio, store, judge):
     """The list filters by what was said last."""
     client = studio("rita")
     one = newest(store)
-    judge(client, csrf, one, reason="no")
+    judge(client, one, reason="no")
     page = client.get("/episodes", params={"verdict": "failed"}).text
     assert page.count("data-item") == 1
     assert one.episode_id in page
 
 
-def test_an_episode_becomes_a_task(studio, csrf, store):
+def test_an_episode_becomes_a_task(studio, store, judge):
     """In the form that ``agentkit eval`` reads, corrected by what was said of it."""
     good = next(one for one in store.select() if one.results[0].status == "ok")
     client = studio("rita")
@@ -234,7 +235,7 @@ def test_an_episode_becomes_a_task(studio, csrf, store):
         "amount": 9000,
         "periods": good.calls[0].arguments["periods"],
     }
-    judge(client, csrf, good, kind="wrong_value", call="1", parameter="periods", expected="48")
+    judge(client, good, kind="wrong_value", call="1", parameter="periods", expected="48")
     [expected] = task().expects
     assert expected.calls[0].arguments == {"amount": 9000, "periods": 48}
 
@@ -249,13 +250,13 @@ def test_a_task_keeps_what_was_said_before(studio, talks, store):
     assert [message["text"] for message in record["history"]] == ["one", "You said: one"]
 
 
-def test_it_is_asked_what_would_happen_now(studio, csrf, talks, store, act, proposal_id):
+def test_it_is_asked_what_would_happen_now(studio, talks, store, act, proposal_id, post):
     """With the newest library, and no call is run; nobody learns from it."""
     client = studio()
     talks(None, "").run_sync("sell C-1")
     one = newest(store)
-    form = {"csrf": csrf(client), "version": "", "model": "other"}
-    page = client.post(f"/episodes/{one.episode_id}/replay", data=form).text
+    address = f"/episodes/{one.episode_id}/replay"
+    page = post(client, address, version="", model="other").text
     assert "What would happen, library version" in page
     assert "nothing is run" in page
     again = newest(store)
@@ -266,10 +267,8 @@ def test_it_is_asked_what_would_happen_now(studio, csrf, talks, store, act, prop
     other = next(e for e in store.select() if e.results and e.results[0].status == "ok")
     page = client.get(f"/episodes/{other.episode_id}", params={"replay": again.episode_id}).text
     assert "What would happen, library version" not in page  # it is not of that episode
-    watching = studio("rita").post(f"/episodes/{one.episode_id}/replay", data=form)
-    assert watching.status_code == 403
-    strange = client.post(f"/episodes/{one.episode_id}/replay", data={**form, "version": "x"})
-    assert strange.status_code == 400
+    assert post(studio("rita"), address, version="", model="other").status_code == 403
+    assert post(client, address, version="x", model="other").status_code == 400
 
 
 def test_an_unknown_episode_is_told(studio):

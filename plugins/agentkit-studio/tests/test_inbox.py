@@ -73,7 +73,7 @@ def test_a_promotion_shows_what_it_is_worth(studio, act, store, proposal_id):
     assert "1 of 1 conversations since" in studio("vera").get(address).text
 
 
-def test_a_rejection_needs_a_reason(studio, act, manager, proposal_id):
+def test_a_rejection_needs_a_reason(studio, act, proposal_id, proposals):
     """Without one nothing happens; with one it stands in the log and on the page."""
     client = studio("rita")
     refused = act(client, "reject", reason="  ")
@@ -81,12 +81,11 @@ def test_a_rejection_needs_a_reason(studio, act, manager, proposal_id):
     assert "Say why" in refused.text
     answer = act(client, "reject", reason="we offer 12 months, too")
     assert "we offer 12 months, too" in answer.text
-    manager.refresh()
-    assert manager.ledger.proposals[proposal_id].state == "rejected"
+    assert proposals()[proposal_id].state == "rejected"
     assert proposal_id in client.get("/?state=decided").text
 
 
-def test_instructions_are_decided_like_tools(studio, csrf, store, manager):
+def test_instructions_are_decided_like_tools(studio, store, manager, post):
     """A proposal of other instructions shows both texts, and a person's yes puts it to use."""
     said = Instructions(name="desk", text="You answer customers.")
     Agent(ScriptedModel([]), store=store, instructions=said)
@@ -102,18 +101,17 @@ def test_instructions_are_decided_like_tools(studio, csrf, store, manager):
     assert "a judge or a person must agree" in page
     assert client.get("/tools").status_code == 200
     assert "You answer customers." in client.get("/tools/instructions/desk").text
-    answer = client.post(f"{address}/approve", data={"csrf": csrf(client)})
+    answer = post(client, f"{address}/approve")
     assert "instructions/desk: in use" in answer.text
 
 
-def test_a_canary_serves_a_share(studio, act, manager, proposal_id):
+def test_a_canary_serves_a_share(studio, act, proposal_id, proposals):
     """The share is a percentage; anything else is refused."""
     client = studio("rita")
     for share in ("0", "101", "many"):
         assert "percentage" in act(client, "canary", share=share).text
     act(client, "canary", share="25")
-    manager.refresh()
-    assert manager.ledger.proposals[proposal_id].state == "canary"
+    assert proposals()[proposal_id].state == "canary"
 
 
 def test_a_manager_without_the_policy_is_refused(store):
@@ -133,12 +131,11 @@ def test_what_serves_is_rolled_back(studio, act, manager, proposal_id):
     assert "one of 24" not in manager.library["loan_offer"].definition.text
 
 
-def test_the_second_of_two_decisions_is_told_of_the_first(studio, act, proposal_id, manager):
+def test_the_second_of_two_decisions_is_told_of_the_first(studio, act, proposal_id, proposals):
     """Nothing is decided twice."""
     one, other = studio("rita"), studio("olga")
     act(one, "reject", reason="no")
     late = act(other, "approve")
     assert late.status_code == 409
     assert "Nothing was changed." in late.text
-    manager.refresh()
-    assert manager.ledger.proposals[proposal_id].state == "rejected"
+    assert proposals()[proposal_id].state == "rejected"

@@ -60,21 +60,21 @@ def test_no_slash_reaches_the_conversation_of_another(studio, say, store):
     assert store.get(end["run"]).session_id == "studio/olga/b-c"
 
 
-def test_a_factory_that_gives_no_agent_is_told(studio, csrf):
+def test_a_factory_that_gives_no_agent_is_told(studio, post):
     """In words, on the page."""
     client = studio()
     object.__setattr__(client.app.state.studio, "agents", lambda *_: None)
-    answer = client.post("/playground/say", data={"text": "hi", "csrf": csrf(client)})
+    answer = post(client, "/playground/say", text="hi")
     assert (answer.status_code, "agents gave no Agent: None" in answer.text) == (409, True)
 
 
-def test_only_named_models_are_asked(studio, say, store, csrf):
+def test_only_named_models_are_asked(studio, say, store, post):
     """A model's name may hold an address, and a provider's key would go there."""
     client = studio()
     records = say(client, "hi", model="other")
     assert store.get(records[-1]["run"]).model == "other"
-    form = {"text": "hi", "model": "openai-compatible:m@http://127.0.0.1:9", "csrf": csrf(client)}
-    refused = client.post("/playground/say", data=form)
+    elsewhere = "openai-compatible:m@http://127.0.0.1:9"
+    refused = post(client, "/playground/say", text="hi", model=elsewhere)
     assert refused.status_code == 400
     assert "asks no model" in refused.text
 
@@ -97,58 +97,52 @@ def test_a_waiting_call_is_decided_in_the_conversation(studio, say):
     assert kinds(again) == ["error"]
 
 
-def test_another_users_run_is_out_of_reach(studio, say, csrf):
+def test_another_users_run_is_out_of_reach(studio, say, post):
     """Its id is not enough."""
     waits = say(studio("olga"), "sell C-1")[-1]
     other = studio("rita", roles={"rita": "operator"})
-    form = {"run": waits["run"], "decision": "approve", "csrf": csrf(other)}
-    answer = other.post("/playground/decide", data=form)
+    answer = post(other, "/playground/decide", run=waits["run"], decision="approve")
     assert answer.status_code == 404
     assert "not one of yours" in answer.text
 
 
-def test_talking_takes_an_operator_and_an_agent(studio, csrf):
+def test_talking_takes_an_operator_and_an_agent(studio, post):
     """The page says which of the two is missing."""
     assert "takes an operator" in studio("rita").get("/playground").text
     alone = studio("olga", has_agent=False)
     assert "agentkit studio --tools" in alone.get("/playground").text
-    form = {"text": "hi", "csrf": csrf(alone)}
-    assert alone.post("/playground/say", data=form).status_code == 409
+    assert post(alone, "/playground/say", text="hi").status_code == 409
 
 
 @pytest.mark.parametrize("text", ["", "x" * 20_001])
-def test_a_message_has_bounds(studio, csrf, text):
+def test_a_message_has_bounds(studio, text, post):
     """An empty or an endless one begins no run."""
-    client = studio()
-    form = {"text": text, "csrf": csrf(client)}
-    assert client.post("/playground/say", data=form).status_code == 400
+    assert post(studio(), "/playground/say", text=text).status_code == 400
 
 
 @pytest.mark.parametrize("version", ["x", "-1", "1.0", "٣"])
-def test_a_version_is_a_number_or_nothing(studio, csrf, version):
+def test_a_version_is_a_number_or_nothing(studio, version, post):
     """What is none is not read as the newest."""
     client = studio()
-    form = {"text": "hi", "version": version, "csrf": csrf(client)}
-    assert client.post("/playground/say", data=form).status_code == 400
-    assert client.post("/playground/say", data={**form, "version": "99"}).status_code == 404
+    for asked, status in ((version, 400), ("99", 404)):
+        answer = post(client, "/playground/say", text="hi", version=asked)
+        assert answer.status_code == status
 
 
 @pytest.mark.parametrize(("decision", "last"), [("approve", "C-9 is sold"), ("reject", "too late")])
-def test_the_queue_lists_and_decides(studio, say, csrf, store, decision, last):
+def test_the_queue_lists_and_decides(studio, say, store, decision, last, post):
     """A run of anybody goes on with the decision of an operator, and leaves the queue."""
     waits = say(studio("rita", roles={"rita": "operator"}), "sell C-9")[-1]
     client = studio("olga")
     page = client.get("/calls").text
     assert "sell_car(number=&#34;C-9&#34;)" in page
     for said in ({}, {"decision": "maybe"}):
-        answer = client.post(f"/calls/{waits['run']}", data={"csrf": csrf(client), **said})
-        assert answer.status_code == 400
-    form = {"decision": decision, "reason": "too late", "csrf": csrf(client)}
-    done = client.post(f"/calls/{waits['run']}", data=form)
-    assert last in done.text
+        assert post(client, f"/calls/{waits['run']}", **said).status_code == 400
+    decided = (client, f"/calls/{waits['run']}")
+    form = {"decision": decision, "reason": "too late"}
+    assert last in post(*decided, **form).text
     assert "No call waits." in client.get("/calls").text
-    again = client.post(f"/calls/{waits['run']}", data=form)
-    assert again.status_code == 409
+    assert post(*decided, **form).status_code == 409
 
 
 @pytest.mark.parametrize("kind", ["urlencoded", "multipart"])
@@ -168,13 +162,12 @@ def test_a_form_that_says_a_thing_twice_decides_nothing(studio, say, csrf, said,
     assert "sell_car" in client.get("/calls").text
 
 
-def test_the_queue_needs_an_operator(studio, say, csrf):
+def test_the_queue_needs_an_operator(studio, say, post):
     """Others see what waits."""
     waits = say(studio("olga"), "sell C-9")[-1]
     client = studio("rita")
     assert "C-9" in client.get("/calls").text
-    form = {"decision": "approve", "csrf": csrf(client)}
-    assert client.post(f"/calls/{waits['run']}", data=form).status_code == 403
+    assert post(client, f"/calls/{waits['run']}", decision="approve").status_code == 403
 
 
 def test_a_long_call_is_cut_and_says_so(studio, say):

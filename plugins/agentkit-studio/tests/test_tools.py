@@ -140,26 +140,24 @@ def test_composites_are_walked(studio, composite):
     assert 'href="/tools/order_total"' in client.get("/tools/mul").text
 
 
-def test_an_operator_pins_and_takes_the_pin_off(studio, csrf, act, manager, proposal_id):
+def test_an_operator_pins_and_takes_the_pin_off(studio, act, manager, proposal_id, post):
     """As ``agentkit rollback --pin`` does."""
     client = studio()
     act(client, "approve")
-    form = {"csrf": csrf(client), "version": "1", "reason": "wait"}
-    page = client.post("/tools/loan_offer/pin", data=form).text
+    page = post(client, "/tools/loan_offer/pin", version="1", reason="wait").text
     assert "loan_offer is pinned to version 1" in page
     manager.refresh()
     assert "one of 24" not in manager.served["loan_offer"].definition.text
     for strange in ("", "x", "-1"):
-        answer = client.post("/tools/loan_offer/pin", data={**form, "version": strange})
+        answer = post(client, "/tools/loan_offer/pin", version=strange, reason="wait")
         assert answer.status_code == 400
         manager.refresh()
         assert manager.ledger.pins == {"loan_offer": 1}
-    assert client.post("/tools/loan_offer/pin", data={**form, "version": "99"}).status_code == 404
-    client.post("/tools/loan_offer/pin", data={"csrf": csrf(client), "off": "1"})
+    assert post(client, "/tools/loan_offer/pin", version="99").status_code == 404
+    post(client, "/tools/loan_offer/pin", off="1")
     manager.refresh()
     assert manager.ledger.pins == {}
-    refused = studio("rita").post("/tools/loan_offer/pin", data=form)
-    assert refused.status_code == 403
+    assert post(studio("rita"), "/tools/loan_offer/pin", version="1").status_code == 403
 
 
 def test_a_tool_that_never_was_is_told(studio):
@@ -203,19 +201,16 @@ def test_findings_are_listed_by_kind(studio, unclean):
         ("invisible", "Find <b>used</b> cars on the lot."),
     ],
 )
-def test_one_click_proposes_what_mends_a_finding(studio, csrf, unclean, manager, code, summary):
+def test_one_click_proposes_what_mends_a_finding(studio, unclean, code, summary, proposals, post):
     """As a proposal of the person, which goes through the checks as any other."""
     client = studio("rita")
-    form = {"csrf": csrf(client), "code": code}
-    page = client.post("/tools/find_cars/mend", data=form)
+    page = post(client, "/tools/find_cars/mend", code=code)
     assert page.url.path.startswith("/inbox/person-")
-    manager.refresh()
-    [record] = manager.ledger.proposals.values()
+    [record] = proposals().values()
     assert (record.author.kind, record.author.name) == ("person", "rita")
     assert record.candidate.description.summary == summary
     assert "the doctor found" in record.reason
-    strange = {**form, "code": "no_description"}
-    assert client.post("/tools/find_cars/mend", data=strange).status_code == 400
+    assert post(client, "/tools/find_cars/mend", code="no_description").status_code == 400
 
 
 SENTENCE = "It takes what there is and gives what comes of it. "
@@ -234,7 +229,7 @@ ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}}
     ],
 )
 def test_a_finding_that_takes_words_opens_the_form(
-    studio, csrf, manager, code, summary, field, opens_with
+    studio, manager, code, summary, field, opens_with, proposals, post
 ):
     """At the text that it is about, with what it suggests and why."""
     schema = {"properties": {"address": ADDRESS}}
@@ -250,18 +245,13 @@ def test_a_finding_that_takes_words_opens_the_form(
     assert re.search(rf'<option value="{field}"[^>]* selected>', page)
     assert f"autofocus>{opens_with}</textarea>" in page
     assert f"the doctor found {KINDS[code].title}" in page
-    form = {
-        "csrf": csrf(client),
-        "field": "address.city",
-        "text": "Where it goes.\r\n\r\n A town. ",
-    }
-    assert "proposed" in client.post("/tools/ship_order/suggest", data=form).text
-    manager.refresh()
-    [record] = manager.ledger.proposals.values()
+    form = {"field": "address.city", "text": "Where it goes.\r\n\r\n A town. "}
+    assert "proposed" in post(client, "/tools/ship_order/suggest", **form).text
+    [record] = proposals().values()
     assert record.candidate.description.parameters == {"address.city": "Where it goes.\n\nA town."}
 
 
-def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
+def test_instructions_are_shown_and_changed_like_tools(studio, manager, proposals, post):
     """They keep their lines; they are no tools, so that the doctor says nothing of them."""
     words = Description(summary="You help customers.\n\nBe short.")
     origin = Origin(kind="instructions")
@@ -273,29 +263,27 @@ def test_instructions_are_shown_and_changed_like_tools(studio, csrf, manager):
     assert "You help customers.\n\nBe short." in page
     assert "untyped" not in page
     text = "You help customers.\r\n\r\nBe short and kind."
-    form = {"csrf": csrf(client), "field": "summary", "text": text}
-    assert "<ins>" in client.post("/tools/instructions/support/suggest", data=form).text
-    manager.refresh()
-    [record] = manager.ledger.proposals.values()
+    form = {"field": "summary", "text": text}
+    assert "<ins>" in post(client, "/tools/instructions/support/suggest", **form).text
+    [record] = proposals().values()
     assert record.candidate.description.summary == text.replace("\r", "")
 
 
-def test_a_person_proposes_a_text(studio, csrf, manager):
+def test_a_person_proposes_a_text(studio, proposals, post):
     """Of the tool or of a parameter; one that says the same, or nothing, is refused."""
     client = studio("rita")
-    form = {"csrf": csrf(client), "field": "amount", "text": "Sum of the  loan in euros."}
-    page = client.post("/tools/loan_offer/suggest", data=form)
+    form = {"field": "amount", "text": "Sum of the  loan in euros."}
+    page = post(client, "/tools/loan_offer/suggest", **form)
     assert "<ins>" in page.text
-    manager.refresh()
-    [record] = manager.ledger.proposals.values()
+    [record] = proposals().values()
     assert record.candidate.description.parameters["amount"] == "Sum of the loan in euros."
     empty = [
         {"field": field, "text": text} for field in ("amount", "summary") for text in ("", " \n")
     ]
     for strange in ({"field": "price"}, {"field": "amount", "text": "Sum of the loan."}, *empty):
-        answer = client.post("/tools/loan_offer/suggest", data={**form, **strange})
+        answer = post(client, "/tools/loan_offer/suggest", **form | strange)
         assert answer.status_code == 400
-    assert studio("vera").post("/tools/loan_offer/suggest", data=form).status_code == 403
+    assert post(studio("vera"), "/tools/loan_offer/suggest", **form).status_code == 403
 
 
 def later_calls(store, wrong, right, prefix="9"):
