@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from agentkit.errors import ReadingLimitError
 from agentkit.media import Media, media_from_json
+from agentkit.records import Record
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -103,7 +104,7 @@ def measured(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToolCall:
+class ToolCall(Record):
     """A model's request to run one tool.
 
     Attributes:
@@ -113,21 +114,12 @@ class ToolCall:
         malformed: The argument text as received when it is not a JSON object, else None.
     """
 
+    _OPTIONAL: ClassVar = ("malformed",)
+
     call_id: str
     name: str
     arguments: JsonObject = field(default_factory=dict)
     malformed: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The call as a JSON object."""
-        record: dict[str, Any] = {
-            "call_id": self.call_id,
-            "name": self.name,
-            "arguments": dict(self.arguments),
-        }
-        if self.malformed is not None:
-            record["malformed"] = self.malformed
-        return record
 
     @classmethod
     def from_json(cls, record: JsonObject) -> ToolCall:
@@ -141,7 +133,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToolFailure:
+class ToolFailure(Record):
     """Why a call failed, in terms a model can act on.
 
     Attributes:
@@ -154,6 +146,8 @@ class ToolFailure:
         cause: Type name of the exception behind it, if there was one.
     """
 
+    _OPTIONAL: ClassVar = ("path", "schema_excerpt", "nearest", "cause")
+
     kind: FailureKind
     rule: str
     path: str = ""
@@ -162,38 +156,12 @@ class ToolFailure:
     retryable: bool = True
     cause: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The failure as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {"kind": self.kind, "rule": self.rule, "retryable": self.retryable}
-        if self.path:
-            record["path"] = self.path
-        if self.schema_excerpt is not None:
-            record["schema_excerpt"] = dict(self.schema_excerpt)
-        if self.nearest:
-            record["nearest"] = list(self.nearest)
-        if self.cause is not None:
-            record["cause"] = self.cause
-        return record
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> ToolFailure:
-        """The inverse of ``to_json``."""
-        return cls(
-            kind=record["kind"],
-            rule=record["rule"],
-            path=record.get("path", ""),
-            schema_excerpt=record.get("schema_excerpt"),
-            nearest=tuple(record.get("nearest", ())),
-            retryable=record.get("retryable", True),
-            cause=record.get("cause"),
-        )
-
 
 ResultStatus = Literal["ok", "failed", "denied", "deferred"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToolResult:
+class ToolResult(Record):
     """What came of one call.
 
     Attributes:
@@ -209,6 +177,8 @@ class ToolResult:
         seconds: Wall time of all attempts.
     """
 
+    _OPTIONAL: ClassVar = ("media", "failure")
+
     call_id: str
     name: str
     status: ResultStatus
@@ -218,39 +188,6 @@ class ToolResult:
     failure: ToolFailure | None = None
     attempts: int = 1
     seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """The result as a JSON object; of media without the bytes, which the episode has once."""
-        record: dict[str, Any] = {
-            "call_id": self.call_id,
-            "name": self.name,
-            "status": self.status,
-            "value": self.value,
-            "text": self.text,
-            "attempts": self.attempts,
-            "seconds": self.seconds,
-        }
-        if self.media:
-            record["media"] = [one.reference() for one in self.media]
-        if self.failure is not None:
-            record["failure"] = self.failure.to_json()
-        return record
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> ToolResult:
-        """The inverse of ``to_json``."""
-        failure = record.get("failure")
-        return cls(
-            call_id=record["call_id"],
-            name=record["name"],
-            status=record["status"],
-            value=record.get("value"),
-            text=record.get("text", ""),
-            media=tuple(map(media_from_json, record.get("media", ()))),
-            failure=None if failure is None else ToolFailure.from_json(failure),
-            attempts=record.get("attempts", 1),
-            seconds=record.get("seconds", 0.0),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,7 +214,7 @@ class UserMessage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ProviderItem:
+class ProviderItem(Record):
     """A part of an answer that only its provider understands, and wants back as it was.
 
     Reasoning, thinking and what a provider's own tool search found are such parts: leaving them
@@ -291,18 +228,9 @@ class ProviderItem:
     protocol: str
     data: JsonObject
 
-    def to_json(self) -> dict[str, Any]:
-        """The part as a JSON object."""
-        return {"protocol": self.protocol, "data": dict(self.data)}
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> ProviderItem:
-        """The inverse of ``to_json``."""
-        return cls(protocol=record["protocol"], data=record["data"])
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AssistantMessage:
+class AssistantMessage(Record):
     """What the model answered: text, tool calls, or both.
 
     Attributes:
@@ -316,6 +244,22 @@ class AssistantMessage:
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     provider_items: tuple[ProviderItem, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as ``message_to_json`` gives it."""
+        return message_to_json(self)
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> AssistantMessage:
+        """The inverse of ``to_json``.
+
+        Raises:
+            TypeError: It is a message of another role.
+        """
+        message = message_from_json(record)
+        if not isinstance(message, AssistantMessage):
+            raise TypeError(f"a turn's message has the role {message.role!r}, not 'assistant'")
+        return message
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -372,7 +316,7 @@ def message_from_json(record: JsonObject) -> Message:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TokenIds:
+class TokenIds(Record):
     """The tokens of one answer as the server that wrote it numbers them, unchanged.
 
     Training on them avoids tokenising the text again, which need not give the same tokens.
@@ -383,19 +327,11 @@ class TokenIds:
         logprobs: Natural logarithm of each written token's probability; empty when not reported.
     """
 
+    _OPTIONAL: ClassVar = ("prompt", "completion", "logprobs")
+
     prompt: tuple[int, ...] = ()
     completion: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The ids as a JSON object; empty parts are left out."""
-        parts = {"prompt": self.prompt, "completion": self.completion, "logprobs": self.logprobs}
-        return {name: list(part) for name, part in parts.items() if part}
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> TokenIds:
-        """The inverse of ``to_json``."""
-        return cls(**{name: tuple(part) for name, part in record.items()})
 
 
 MOST_TOKENS = 10**12
@@ -408,7 +344,7 @@ def count_of(stated: object) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
+class Usage(Record):
     """What a stretch of model use cost. Adds up with ``+``.
 
     Servers and stored records state what they like, so a count that is none is 0, more cached
@@ -463,18 +399,3 @@ class Usage:
             completion_tokens=min(self.completion_tokens + other.completion_tokens, MOST_TOKENS),
             cost_usd=min(sum(costs), MOST_TOKENS) if costs else None,
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """The usage as a JSON object."""
-        return {
-            "requests": self.requests,
-            "prompt_tokens": self.prompt_tokens,
-            "cached_tokens": self.cached_tokens,
-            "completion_tokens": self.completion_tokens,
-            "cost_usd": self.cost_usd,
-        }
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> Usage:
-        """The inverse of ``to_json``."""
-        return cls(**cast("dict[str, Any]", dict(record)))

@@ -1,15 +1,17 @@
-"""Records of episodes as JSON, and with some of their fields changed, however deep these lie."""
+"""``Record``: a dataclass that knows its JSON form; and changes of what it holds, however deep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
-from functools import cache, partial
+from functools import cache
 from types import NoneType, UnionType
 from typing import (
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
+    Self,
     TypeVar,
     Union,
     cast,
@@ -19,9 +21,36 @@ from typing import (
 )
 
 from agentkit.media import Media, media_from_json
-from agentkit.messages import AssistantMessage, JsonObject, message_from_json, message_to_json
 
 T = TypeVar("T")
+
+
+class Record:
+    """A dataclass whose JSON form follows from its fields."""
+
+    __slots__ = ()
+
+    _OPTIONAL: ClassVar[tuple[str, ...]] = ()
+    """Fields that are left out of the JSON form where they hold their default."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a JSON object; empty parts are left out."""
+        record = {}
+        kind: Any = type(self)
+        for name, default, (write, _, _) in _plan(kind):
+            held = getattr(self, name)
+            if default is MISSING or held != default:
+                record[name] = held if write is None or held is None else write(held)
+        return record
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """The inverse of ``to_json``.
+
+        Raises:
+            AttributeError, KeyError, TypeError, ValueError: It is not such a record.
+        """
+        return from_record(cls, record)
 
 
 class _Form(NamedTuple):
@@ -32,22 +61,8 @@ class _Form(NamedTuple):
     passes_null: bool = True
 
 
-def to_record(value: Any) -> dict[str, Any]:
-    """A record as a JSON object.
-
-    Fields that the class lists as ``_OPTIONAL`` are left out where they hold their default.
-    """
-    record = {}
-    kind: Any = type(value)
-    for name, default, (write, _, _) in _plan(kind):
-        held = getattr(value, name)
-        if default is MISSING or held != default:
-            record[name] = held if write is None or held is None else write(held)
-    return record
-
-
-def from_record(kind: type[T], record: JsonObject) -> T:
-    """The inverse of ``to_record``.
+def from_record(kind: type[T], record: Mapping[str, Any]) -> T:
+    """The inverse of ``Record.to_json``.
 
     Raises:
         AttributeError, KeyError, TypeError, ValueError: It is not such a record.
@@ -87,14 +102,10 @@ def _form(hint: Any) -> _Form:
         )
     if not is_dataclass(hint):
         return _Form(write=dict if origin is Mapping else None)
-    if hint in _LEAVES:
-        return _LEAVES[hint]
+    if hint is Media:
+        return _Form(write=Media.reference, read=media_from_json)
     kind = cast("Any", hint)
-    is_ours = hasattr(kind, "_OPTIONAL")
-    return _Form(
-        write=to_record if is_ours else kind.to_json,
-        read=getattr(kind, "from_json", None) or partial(from_record, kind),
-    )
+    return _Form(write=kind.to_json, read=kind.from_json)
 
 
 def _is_of_texts(hint: Any) -> bool:
@@ -108,19 +119,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"it holds {type(value).__name__} where a text belongs")
     return value
-
-
-def _answer(record: JsonObject) -> AssistantMessage:
-    message = message_from_json(record)
-    if not isinstance(message, AssistantMessage):
-        raise TypeError(f"a turn's message has the role {message.role!r}, not 'assistant'")
-    return message
-
-
-_LEAVES: Mapping[Any, _Form] = {
-    AssistantMessage: _Form(write=message_to_json, read=_answer),
-    Media: _Form(write=Media.reference, read=media_from_json),
-}
 
 
 def changed(

@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 
 ORDER = (
-    "errors", "reading", "fetch", "media", "messages", "tools", "composites", "episodes",
+    "errors", "reading", "fetch", "media", "records", "messages", "tools", "composites", "episodes",
     "library", "models", "metrics", "retrieval", "diagnosis", "tracing", "agent", "evolution",
     "evaluation", "interop", "server", "testing", "cli", "__main__",
 )  # fmt: skip

@@ -29,7 +29,6 @@ from agentkit.cli.output import (
     say_some,
 )
 from agentkit.cli.stores import opened_to_read, retriever_of
-from agentkit.episodes.records import to_record
 from agentkit.errors import CompositeError
 from agentkit.evaluation.doctor.catalogue import KINDS, Catalogue, listed
 from agentkit.evaluation.doctor.checks import Checkup, examine
@@ -296,7 +295,7 @@ def search(query: str, *, limit: int = 10, store_url: StoreUrl) -> Output:
         retriever = retriever_of(store) or default_retriever()
         found = wait_for(retriever.retrieve(query, library))
     hits, trace = found.hits[:limit], found.trace()
-    record = {**to_record(trace), "library_version": library.version, "tokens": found.tokens}
+    record = {**trace.to_json(), "library_version": library.version, "tokens": found.tokens}
     record["hits"] = [
         {"name": one.definition.name}
         | {"score": one.score, "fields": dict(one.fields), "reason": one.reason}

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from agentkit.episodes.records import changed, from_record, to_record
 from agentkit.episodes.verdict import Diagnosis, Verdict
 from agentkit.errors import EpisodeFormatError, NewerEpisodeError
 from agentkit.media import Media, media_from_json
@@ -21,6 +20,7 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
+from agentkit.records import Record, changed, from_record
 
 FORMAT_VERSION = 5
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
@@ -54,7 +54,7 @@ GuardrailPlace = Literal["input", "tool_call", "tool_result", "output"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GuardrailRecord:
+class GuardrailRecord(Record):
     """The decision of one guardrail.
 
     Attributes:
@@ -77,7 +77,7 @@ class GuardrailRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StageReport:
+class StageReport(Record):
     """The record of one retrieval stage.
 
     Attributes:
@@ -100,7 +100,7 @@ class StageReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GoalTrace:
+class GoalTrace(Record):
     """One step that a planner split the query into.
 
     Attributes:
@@ -108,14 +108,12 @@ class GoalTrace:
         ranked: Names of the tools that were found for it, best first.
     """
 
-    _OPTIONAL: ClassVar = ()
-
     intent: str
     ranked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RetrievalTrace:
+class RetrievalTrace(Record):
     """Which tools a turn's model got to see, and how they were found.
 
     Attributes:
@@ -142,7 +140,7 @@ class RetrievalTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RefineTrace:
+class RefineTrace(Record):
     """How a turn's calls were refined before they ran (ToolACE-R, Algorithm 1).
 
     Attributes:
@@ -171,7 +169,7 @@ class RefineTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HistoryTrace:
+class HistoryTrace(Record):
     """A history processor's changes to what the model was sent.
 
     Attributes:
@@ -193,7 +191,7 @@ class HistoryTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ProgramCall:
+class ProgramCall(Record):
     """A call that a program of the model made (code mode).
 
     Attributes:
@@ -202,15 +200,13 @@ class ProgramCall:
         result: What came of it.
     """
 
-    _OPTIONAL: ClassVar = ()
-
     program: str
     call: ToolCall
     result: ToolResult
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Turn:
+class Turn(Record):
     """One model step: what it was offered, what it said, what its calls gave.
 
     Attributes:
@@ -276,7 +272,7 @@ class Turn:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Episode:
+class Episode(Record):
     """The record of one run. Append-only: a later judgement makes a new record.
 
     Attributes:
@@ -373,7 +369,7 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """The episode as one JSON object."""
-        record = to_record(self)
+        record = Record.to_json(self)
         if self.format >= FORMAT_VERSION:
             shown = (*self.media, *(one for result in self.results for one in result.media))
             held = {one.sha256: one.base64 for one in shown if one.data is not None}

@@ -24,7 +24,6 @@ from agentkit.episodes.episode import (
     RetrievalTrace,
     Turn,
 )
-from agentkit.episodes.records import changed
 from agentkit.episodes.verdict import (
     Attribution,
     Diagnosis,
@@ -34,6 +33,7 @@ from agentkit.episodes.verdict import (
     Verdict,
 )
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.records import changed
 
 KEY_LABEL = "key"
 REQUEST_LABEL = "request_id"

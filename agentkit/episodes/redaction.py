@@ -27,12 +27,12 @@ from agentkit.episodes.labels import (
     WAITING_LABELS,
 )
 from agentkit.episodes.patterns import PATTERNS, PatternName, is_payment_card
-from agentkit.episodes.records import changed
 from agentkit.episodes.secrets import SECRET_NAME
 from agentkit.episodes.verdict import Attribution, Diagnosis, Evidence, TurnDiagnosis, Verdict
 from agentkit.errors import UsageError
 from agentkit.media import Media
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.records import changed
 from agentkit.tools.invocation import described
 
 __all__ = ["PATTERNS", "PatternName", "Redaction", "change_texts"]

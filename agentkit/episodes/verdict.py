@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
-from agentkit.episodes.records import from_record, to_record
 from agentkit.messages import FailureKind, JsonObject
+from agentkit.records import Record
 
 EvidenceKind = Literal[
     "malformed_arguments",  # the argument text is not a JSON object
@@ -39,7 +39,7 @@ Fault = Literal["gold_error", "checker_error"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
+class Evidence(Record):
     """One thing that a verifier found wrong.
 
     Attributes:
@@ -80,7 +80,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class Verdict(Record):
     """A verifier's judgement of an episode.
 
     Attributes:
@@ -103,10 +103,6 @@ class Verdict:
     fault: Fault | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     details: JsonObject = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The verdict as a JSON object; empty parts are left out."""
-        return to_record(self)
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Verdict:
@@ -158,7 +154,7 @@ PENDING: frozenset[RecoveryOutcome] = frozenset({"abandoned", "open"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attribution:
+class Attribution(Record):
     """One label of a turn and what it is about.
 
     Attributes:
@@ -178,7 +174,7 @@ class Attribution:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TurnDiagnosis:
+class TurnDiagnosis(Record):
     """The labels of one turn.
 
     Attributes:
@@ -207,7 +203,7 @@ class TurnDiagnosis:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recovery:
+class Recovery(Record):
     """The outcome of one failed call.
 
     Attributes:
@@ -236,7 +232,7 @@ class Recovery:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Diagnosis:
+class Diagnosis(Record):
     """Why an episode failed, or that it did not.
 
     Attributes:
@@ -245,8 +241,6 @@ class Diagnosis:
         recoveries: What became of each failed call, in order; those of earlier episodes of the
             conversation that were pending come first.
     """
-
-    _OPTIONAL: ClassVar = ()
 
     label: FailureLabel
     turns: tuple[TurnDiagnosis, ...] = ()
@@ -261,12 +255,3 @@ class Diagnosis:
     def pending(self) -> tuple[Recovery, ...]:
         """Failed calls that the next episode of the conversation may still make good."""
         return tuple(one for one in self.recoveries if one.outcome in PENDING)
-
-    def to_json(self) -> dict[str, Any]:
-        """The diagnosis as a JSON object."""
-        return to_record(self)
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> Diagnosis:
-        """The inverse of ``to_json``."""
-        return from_record(cls, record)
