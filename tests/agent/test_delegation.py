@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Agent, RunContext, open_store, tool
+from agentkit import Agent, RunContext, tool
 from agentkit.agent import Limits
 from agentkit.errors import ModelConnectionError, UsageError
 from agentkit.library import EpisodeFilter
@@ -30,11 +30,6 @@ def desk(expert, *script, **options):
         return following(request) if callable(following) else following
 
     return Agent(FunctionModel(answer), tools=[expert.as_tool()], **options)
-
-
-@pytest.fixture
-def store():
-    return open_store("memory:")
 
 
 def test_an_agent_answers_another_one(store):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Agent, Rewrite, RunContext, guardrail, open_store, tool
+from agentkit import Agent, Rewrite, RunContext, guardrail, tool
 from agentkit.agent import HandedOver, Limits, RunFinished, RunStarted, ToolPolicy
 from agentkit.diagnosis import FailureProfile, diagnose
 from agentkit.errors import ModelConnectionError, UsageError
@@ -40,9 +40,8 @@ def desk_of(billing, *script, tools=(), **options):
     return Agent(model, tools=[billing.handoff(), *tools], name="desk", **options), model
 
 
-def test_it_sees_the_conversation_and_answers():
+def test_it_sees_the_conversation_and_answers(store):
     """History, request and earlier calls go along; its answer is the output and the last message."""
-    store = open_store("memory:")
     billing = billing_of("A17 costs 12 euros.", store=store)
     desk, _ = desk_of(billing, call("look_up", order="A17"), TRANSFER, tools=[look_up])
     before = Agent(ScriptedModel(["Hello Ada."])).run_sync("I am Ada.")
@@ -64,9 +63,8 @@ def test_it_sees_the_conversation_and_answers():
     assert handed.value == {"agent": "billing", "run": taken.episode_id}
 
 
-def test_with_one_store_evolution_and_diagnosis_see_both():
+def test_with_one_store_evolution_and_diagnosis_see_both(store):
     """Each agent is offered its own tools, and what was called counts for one conversation."""
-    store = open_store("memory:")
     hides = ToolPolicy(unbound="hide")
     billing = billing_of(
         call("look_up", order="A17"), "Paid.", tools=[look_up], store=store, tool_policy=hides
@@ -139,9 +137,8 @@ def test_it_shares_deps_and_what_is_left_of_the_limits():
         (Limits(max_steps=4), "step_limit", ["ok", "ok", "ok"]),
     ],
 )
-def test_it_stops_where_the_caller_would(limits, ends, made):
+def test_it_stops_where_the_caller_would(limits, ends, made, store):
     """Calls, tokens and steps that are left bound it, whatever its own limits are."""
-    store = open_store("memory:")
 
     def look_again(_):
         message = AssistantMessage(tool_calls=tuple(call("look_up", order="A17")))
@@ -186,9 +183,8 @@ class Later:
         return getattr(self.agent, attribute)
 
 
-def test_a_cycle_is_one_recorded_end():
+def test_a_cycle_is_one_recorded_end(store):
     """Who had the conversation does not get it back; all runs are recorded, and few."""
-    store = open_store("memory:")
     later = Later("desk")
     later.agent = Agent(ScriptedModel([]))  # its deps_type and tools are asked for
     back = Agent.handoff(later)

@@ -93,10 +93,6 @@ def library():
     )
 
 
-def names_tool(request):
-    return [definition.name for definition in request.tools]
-
-
 def search_text(request):
     return request.tools[0].text
 
@@ -113,8 +109,8 @@ async def test_what_is_found_can_be_called_from_the_next_step_on(library, call):
 
     result = await Agent(model, library=library).run("find the weather")
 
-    assert "share_invoice" not in names_tool(model.requests[0])
-    assert "share_invoice" in names_tool(model.requests[1])
+    assert "share_invoice" not in names(model.requests[0])
+    assert "share_invoice" in names(model.requests[1])
     assert [one.status for one in result.episode.results] == ["ok", "ok"]
     assert result.episode.results[1].value == "share_invoice in Rome"
 
@@ -139,10 +135,10 @@ async def test_a_tool_seen_as_a_card_can_be_called_at_once(library, call):
 
     result = await Agent(model, library=library, retriever=WORDS_ALONE).run("weather of a place")
 
-    assert "update_weather" not in names_tool(model.requests[0])
+    assert "update_weather" not in names(model.requests[0])
     assert "update_weather(place: string)" in search_text(model.requests[0])
     assert result.episode.results[0].value == "update_weather in Rome"
-    assert names_tool(model.requests[1])[-1] == "update_weather"
+    assert names(model.requests[1])[-1] == "update_weather"
 
 
 async def test_a_tool_that_no_retriever_gave_is_refused(library, call):
@@ -164,7 +160,7 @@ async def test_a_tool_that_no_retriever_gave_is_refused(library, call):
     assert result.episode.results[1].failure.kind == "unknown_tool"
     again = ScriptedModel(["ok"])
     await Agent(again, library=library, retriever=NoDeletions()).run("mail", history=result)
-    assert "delete_mail" not in names_tool(again.requests[0])
+    assert "delete_mail" not in names(again.requests[0])
 
 
 async def test_nothing_found_says_so(library, call):
@@ -285,8 +281,8 @@ async def test_the_episode_tells_what_was_searched(library, call):
     (search,) = first.searches
     assert search.query == "share_invoice"
     assert search.shortlist[0] == "share_invoice"
-    assert search.offered == tuple(names_tool(model.requests[1])[1:])
-    assert first.retrieval.offered == tuple(names_tool(model.requests[0])[1:])
+    assert search.offered == tuple(names(model.requests[1])[1:])
+    assert first.retrieval.offered == tuple(names(model.requests[0])[1:])
     assert set(first.retrieval.cards).isdisjoint(first.retrieval.offered)
     assert second.searches == ()
     assert Episode.from_json(result.episode.to_json()) == result.episode
@@ -312,7 +308,7 @@ async def test_the_search_can_be_switched_off(library, call):
         "find the weather"
     )
 
-    assert "search_tools" not in names_tool(model.requests[0])
+    assert "search_tools" not in names(model.requests[0])
     assert result.episode.results[0].failure.kind == "unknown_tool"
 
 
@@ -330,9 +326,7 @@ async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
     result = await agent.run("search the shed for hand tools")
 
     assert result.episode.results[0].value == "a hammer for nails"
-    assert [name for name in names_tool(model.requests[0]) if name == "search_tools"] == [
-        "search_tools"
-    ]
+    assert [name for name in names(model.requests[0]) if name == "search_tools"] == ["search_tools"]
 
 
 @pytest.mark.parametrize("kind", ["json_schema", "mcp", "openapi"])
@@ -344,6 +338,6 @@ async def test_a_tool_from_elsewhere_by_that_name_takes_no_place(library, call, 
     foreign = Tool(definition=made.definition) if kind == "json_schema" else made
     model = ScriptedModel([[call("search_tools", query="share an invoice")], "ok"])
     result = await Agent(model, library=library.with_tools([foreign])).run("share an invoice")
-    assert names_tool(model.requests[0]).count("search_tools") == 1
+    assert names(model.requests[0]).count("search_tools") == 1
     assert "share_invoice" in result.episode.results[0].text
     assert "search_tools" not in result.episode.results[0].text

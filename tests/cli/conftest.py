@@ -1,10 +1,12 @@
 """Running commands as a user does, against a store of the test's own."""
 
 import json
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
 
+from agentkit import open_store
 from agentkit.cli.main import main
 
 
@@ -12,6 +14,18 @@ from agentkit.cli.main import main
 def store_url(tmp_path):
     """The URL of a store that does not exist yet."""
     return f"sqlite:///{tmp_path / 'library.db'}"
+
+
+@pytest.fixture
+def keep(store_url):
+    """Keeps episodes in the store."""
+
+    def append(*episodes):
+        with closing(open_store(store_url)) as store:
+            for episode in episodes:
+                store.append(episode)
+
+    return append
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def call(name="add", **arguments):
 
 
 @pytest.fixture
-def episodes(store_url):
+def episodes(keep):
     """Three episodes: one passed, one failed, one not judged."""
     refused = ToolResult(
         call_id="c1",
@@ -50,7 +50,7 @@ def episodes(store_url):
     )
     stage = StageReport(stage="lexical", survivors=2, tokens=90, seconds=0.001)
     retrieval = RetrievalTrace(query="q", shortlist=("add",), offered=("add",), stages=(stage,))
-    told = [
+    keep(
         Episode(
             episode_id="aa01",
             request="What is one and two?",
@@ -81,11 +81,7 @@ def episodes(store_url):
             started_at="2026-01-01T11:00:00.000+00:00",
         ),
         Episode(episode_id="bb03", request="Hello", output="Hi", error=None),
-    ]
-    store = open_store(store_url)
-    for episode in told:
-        store.append(episode)
-    store.close()
+    )
 
 
 @pytest.mark.usefixtures("episodes")
@@ -115,12 +111,10 @@ def test_filters_choose(as_json, options, ids):
 
 
 @pytest.mark.usefixtures("episodes")
-def test_records_that_no_user_saw_are_marked(invoke, as_json, store_url):
+def test_records_that_no_user_saw_are_marked(invoke, as_json, keep):
     """A shadow run and a later judgement are listed as such, and neither is the last episode."""
-    store = open_store(store_url)
     for number, labels in enumerate(({"shadow_of": "bb03"}, {"view_of": "bb03"})):
-        store.append(Episode(episode_id=f"cc{number}", request="Hello", metadata=labels))
-    store.close()
+        keep(Episode(episode_id=f"cc{number}", request="Hello", metadata=labels))
     view, shadow, seen, *_ = invoke("episodes", "list").stdout.splitlines()[2:]
     assert "finished (view)" in view
     assert "finished (shadow)" in shadow
@@ -142,17 +136,10 @@ def test_show_tells_the_whole_story(invoke):
 
 
 @pytest.mark.usefixtures("episodes")
-def test_foreign_text_can_not_steer_the_terminal(invoke, store_url):
+def test_foreign_text_can_not_steer_the_terminal(invoke, keep):
     """Controls and marks that turn text around stand as their code points; lines stay lines."""
-    hostile = Episode(
-        episode_id="ca01",
-        request="1 + 1 \x1b[2J",
-        output="2\n\x1b]0;title\x07",
-        metadata={"task": "sum\u202e"},
-    )
-    store = open_store(store_url)
-    store.append(hostile)
-    store.close()
+    words = {"request": "1 + 1 \x1b[2J", "output": "2\n\x1b]0;title\x07"}
+    keep(Episode(episode_id="ca01", metadata={"task": "sum\u202e"}, **words))
     told = invoke("episodes", "show", "ca01").stdout
     assert "request   1 + 1 ⟨U+001B⟩[2J\n" in told
     assert "output    2\n          ⟨U+001B⟩]0;title⟨U+0007⟩\n" in told
@@ -161,19 +148,11 @@ def test_foreign_text_can_not_steer_the_terminal(invoke, store_url):
 
 
 @pytest.mark.usefixtures("episodes")
-@pytest.mark.parametrize(("asked", "found"), [("last", "bb03"), ("aa02", "aa02")])
-def test_an_episode_is_found_by_id_or_last(as_json, asked, found):
-    """The id and the word last both work."""
-    assert as_json("episodes", "show", asked)["episode_id"] == found
-
-
-@pytest.mark.usefixtures("episodes")
 def test_feedback_stands_below_the_episode(invoke, as_json, store_url):
     """What a user said is shown with the call that was expected."""
     said = UserFeedback(rating=0.0, reason="Too dear.", corrected_tool="add", sender="shop")
-    store = open_store(store_url)
-    keep_feedback(store, store.get("aa02"), replace(said, corrected_arguments={"a": 3}))
-    store.close()
+    with closing(open_store(store_url)) as store:
+        keep_feedback(store, store.get("aa02"), replace(said, corrected_arguments={"a": 3}))
     told = invoke("episodes", "show", "aa02").stdout
     assert "feedback: not good; a user, key 'shop'; Too dear.; expected add {\"a\": 3}" in told
     assert len(as_json("episodes", "show", "aa02")["feedback"]) == 1
@@ -183,7 +162,7 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
-def kept(store_url):
+def kept(keep):
     """Five episodes, each a day older than the next one."""
     episodes = [
         Episode(
@@ -193,10 +172,7 @@ def kept(store_url):
         )
         for i in range(5)
     ]
-    store = open_store(store_url)
-    for episode in episodes:
-        store.append(episode)
-    store.close()
+    keep(*episodes)
     return episodes
 
 

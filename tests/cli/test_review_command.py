@@ -128,15 +128,13 @@ def test_a_promotion_tells_what_it_is_worth(invoke, as_json, proposal_id, store_
     assert not any("worth" in one for one in as_json("log"))
 
 
-def test_the_page_for_people(invoke, proposal_id, store_url):
+def test_the_page_for_people(invoke, proposal_id, keep):
     """What models see, why, the failing conversation with its wrong argument, and what is next."""
-    store = open_store(store_url)
     call = ToolCall(call_id="1", name="loan_offer", arguments={"amount": 9000, "periods": 50})
     failure = ToolFailure(kind="retry_requested", rule="periods must be one of 36, 48, 60")
     result = ToolResult(call_id="1", name="loan_offer", status="failed", failure=failure)
     turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    store.append(Episode(episode_id="e2", request="50 months, ann@example.org", turns=(turn,)))
-    store.close()
+    keep(Episode(episode_id="e2", request="50 months, ann@example.org", turns=(turn,)))
     page = invoke("review", "show", proposal_id[:12]).stdout
     assert page.startswith(
         "loan_offer: passed the checks, waiting\nperiods may only be 36, 48 or 60."
@@ -216,16 +214,6 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]
-
-
-REFUNDS = '''
-from agentkit import tool
-
-@tool(effects=["destructive"])
-def refund(order: str) -> str:
-    """Refund an order."""
-    return f"{order} is refunded"
-'''
 
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -355,11 +343,8 @@ def without_a_key(tmp_path, monkeypatch):
 
 def signed(tmp_path):
     """Whether each event of the store is signed."""
-    store = open_store(tmp_path / "library.db")
-    try:
+    with closing(open_store(tmp_path / "library.db")) as store:
         return [bool(event.signature) for event in store.events()]
-    finally:
-        store.close()
 
 
 @pytest.mark.usefixtures("without_a_key")

@@ -11,8 +11,7 @@ import pytest
 from support.model_server import FaultyServer, ProviderServer
 from support.server_steps import RawReply, Reply
 
-from agentkit import Agent, tool
-from agentkit.episodes import Episode
+from agentkit import Agent
 from agentkit.errors import ModelResponseError, UsageError
 from agentkit.messages import (
     AssistantMessage,
@@ -279,13 +278,6 @@ async def test_openai_itself_gets_the_newer_token_limit(question) -> None:
 
 
 FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))
-SETTINGS = ModelSettings(extra={"return_token_ids": True, "logprobs": True})
-
-
-@tool
-def square(n: int) -> int:
-    """The square of n."""
-    return n * n
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -323,13 +315,6 @@ async def test_a_probability_beyond_all_bounds_is_unknown(open_model, question) 
         async with open_model(server) as model:
             response = await model.complete(question)
     assert response.tokens == TokenIds(completion=(1, 2))
-
-
-def run(server: ProviderServer, **options: object) -> Episode:
-    """One run at a server that reports tokens."""
-    model = OpenAICompatibleModel("m", base_url=server.base_url)
-    agent = Agent(model, tools=[square], settings=SETTINGS, **options)
-    return agent.run_sync("4 squared?").episode
 
 
 ASKED = ModelRequest(messages=(UserMessage(text="3 * 8?"),))
