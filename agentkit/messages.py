@@ -173,7 +173,7 @@ class ToolResult(Record):
         text: What the model reads.
         media: What it is shown beside the text, in which each has its label.
         failure: Why it failed, for ``failed`` and ``denied``.
-        attempts: How many times the tool was started.
+        attempts: How many times the tool was started; 0 where somebody outside gave the value.
         seconds: Wall time of all attempts.
     """
 

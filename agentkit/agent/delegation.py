@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, Unpack
 
+from agentkit import composites  # a door
 from agentkit.agent.session import RunStart
 from agentkit.agent.types import Limits, RunOptions, RunResult
 from agentkit.episodes.labels import CONVERSATION, KEY_LABEL, REQUEST_LABEL, WITNESS
 from agentkit.errors import RunError, ToolFailed
 from agentkit.library.library import Library
 from agentkit.tools.decorator import tool
-from agentkit.tools.definition import EffectName
+from agentkit.tools.definition import Effects
 from agentkit.tools.invocation import RunContext, RunFacts
 from agentkit.tools.tool import Tool
 
@@ -97,13 +99,16 @@ def _agents_tool(
 ) -> Tool:
     function.__annotations__["ctx"] = RunContext[agent.deps_type]  # type: ignore[name-defined]
     function.agent = agent  # type: ignore[attr-defined]  # resumes what waits inside
-    return tool(
+    made = tool(
         function,
         name=name,
         description=summary,
         effects=_effects(agent),
         timeout_seconds=seconds,
+        requires_approval=False,  # its own calls ask
     )
+    origin = replace(made.definition.origin, kind="agent")  # a model speaks, and no code
+    return replace(made, definition=replace(made.definition, origin=origin))
 
 
 def agent_tool(agent: Delegate, name: str, description: str, timeout_seconds: float) -> Tool:
@@ -133,10 +138,10 @@ def _depth(ctx: RunContext[Any]) -> int:
     return int(above) + 1 if above.isascii() and above.isdigit() and len(above) < 4 else 1
 
 
-def _effects(agent: Delegate) -> Iterable[EffectName]:
-    """What running it does: no more than reading where none of its tools does more."""
-    reads = (one.definition.signature.effects.is_read_only for one in agent.library)
-    return ("reads",) if all(reads) else ()
+def _effects(agent: Delegate) -> Effects:
+    """What running it does: what its tools do, one of which the model may choose to call twice."""
+    together = composites.join_effects(one.definition.signature.effects for one in agent.library)
+    return replace(together, idempotent=None)
 
 
 def _answer(result: RunResult[Any], name: str) -> Any:

@@ -319,7 +319,7 @@ class Executor:
         """What comes of a value that was found outside for a call: it passes what results pass."""
         tool = self.library.get(call.name)
         try:
-            result, broken = self._succeeded(call, value), None
+            result, broken = replace(self._succeeded(call, value), attempts=0), None
             if tool is not None:
                 after = self.shared.contracts.after
                 broken = after(tool.definition, call.arguments, result.value)

@@ -23,6 +23,7 @@ from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord, RejectedBy
 from agentkit.evolution.proposers.observed import (
+    EVIDENCE,
     ObservedCall,
     accepted_calls,
     refused_by_rules,
@@ -33,6 +34,7 @@ from agentkit.evolution.validation.approvals import (
     TRUSTED,
     ValidationPolicy,
     acts_through_others,
+    lost_rules,
     new_rules,
 )
 from agentkit.evolution.validation.foreign_texts import suspicions
@@ -384,6 +386,8 @@ class CandidateChecker:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
         change = change_of(newest, moved, library, sources, proposal)
+        if lost_rules(change):
+            change = replace(change, learned=self._learned(newest, state.ledger))
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
         needs = set(report.needs)
@@ -451,6 +455,20 @@ class CandidateChecker:
             needs=("person",),
             waits_for=waits_for,
         )
+
+    def _learned(self, newest: ToolDefinition, ledger: Ledger) -> tuple[Rule, ...]:
+        """The rules of a tool that evidence taught, and nobody wrote or agreed to."""
+        unasked, others = set[str](), set[str]()
+        for record in ledger.proposals.values():
+            if record.tool_name != newest.name or record.activation is None:
+                continue
+            base = self.revision(newest.name, record.base)
+            had = () if base is None else map(rule_key, base.specification.rules)
+            made = {rule_key(rule) for rule in record.current.candidate.specification.rules}
+            is_unasked = is_from_evidence(record.current) and not record.agreed
+            (unasked if is_unasked else others).update(made.difference(had))
+        rules = newest.specification.rules
+        return tuple(rule for rule in rules if rule_key(rule) in unasked - others)
 
     def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> CheckResult:
         was_there = self.revision(candidate.name, base) is not None
@@ -542,8 +560,13 @@ def change_of(
         change,
         origins=proposal.origins,
         written_by=proposal.written_by,
-        from_evidence=proposal.stream == "evidence" and proposal.author.kind == "program",
+        from_evidence=is_from_evidence(proposal),
     )
+
+
+def is_from_evidence(proposal: Proposal) -> bool:
+    """Whether it is the evidence proposer's, which holds rules against accepted calls."""
+    return (proposal.stream, proposal.author) == ("evidence", EVIDENCE)
 
 
 def _undecided_child(candidate: ToolDefinition, state: LibraryState) -> str:

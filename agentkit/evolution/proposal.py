@@ -132,7 +132,13 @@ class Proposal:
 
     @property
     def written_by(self) -> OriginKind:
-        """Whose words the texts are that ``origins`` does not name; of a program nobody knows."""
+        """Whose words the texts are that ``origins`` does not name; of a program nobody knows.
+
+        An origin without a text is that of all of them.
+        """
+        for origin in self.origins:
+            if not origin.text:
+                return origin.kind
         return "unknown" if self.author.kind == "program" else self.author.kind
 
     @property

@@ -243,8 +243,8 @@ class Origin:
     """The origin of a definition.
 
     Attributes:
-        kind: ``function``, ``pydantic``, ``json_schema``, ``openapi``, ``mcp``, ``composite``; or
-            ``instructions``, which are no tool.
+        kind: ``function``, ``pydantic``, ``json_schema``, ``openapi``, ``mcp``, ``composite``,
+            ``agent``; or ``instructions``, which are no tool.
         reference: Module path, file or URL.
         original: The parameters schema as received, kept when normalising changed it.
         original_name: The name as received, kept when it had to be changed.

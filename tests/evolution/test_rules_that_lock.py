@@ -203,7 +203,7 @@ def test_an_order_of_calls_that_demands_an_undeclared_tool_needs_judge_and_perso
     assert validate(change(wipe)).needs == ("judge", "person")
     assert validate(change(wipe, written_by="unknown")).needs == ("judge", "person")
     assert validate(change(wipe, written_by="unknown", from_evidence=True)).needs == ()
-    assert validate(change(CallBefore(tool="read_terms"))).needs == ()
+    assert validate(change(CallBefore(tool="read_terms"))).needs == ("judge",)
 
 
 def test_a_model_that_says_where_a_value_comes_from_waits():

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.evolution.proposal import PassedOver, Proposal, Stream, ignored
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.evolution.validation.texts import LONGEST_SCANNED
 from agentkit.library.events import Author
 from agentkit.library.library import Library
@@ -45,6 +46,7 @@ class Question:
         reason: Why the question was asked.
         evidence: Ids of the episodes that were shown.
         pass_over: Takes what cannot be read, with the reason.
+        origins: Whose words the answer is, where it is not the author's alone.
     """
 
     library: Library
@@ -54,6 +56,7 @@ class Question:
     reason: str = ""
     evidence: tuple[str, ...] = ()
     pass_over: Callable[[PassedOver], None] = ignored
+    origins: tuple[TextOrigin, ...] = ()
 
 
 class _UnreadableError(ValueError):
@@ -130,6 +133,7 @@ def _read_block(block: str | _UnreadableError, question: Question) -> Proposal:
         author=question.author,
         reason=question.reason,
         evidence=question.evidence,
+        origins=question.origins,
     )
 
 

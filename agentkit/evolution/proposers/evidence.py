@@ -16,9 +16,10 @@ from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.evolution.proposal import Observations, PassedOver, Proposal
-from agentkit.evolution.proposers.constraints import Statement, stated_in_error
+from agentkit.evolution.proposers.constraints import Statement, numbers_of, stated_in_error
 from agentkit.evolution.proposers.discovery import discovered_lessons
 from agentkit.evolution.proposers.observed import (
+    EVIDENCE,
     EvidenceConfig,
     ObservedCall,
     RuleBacktest,
@@ -29,6 +30,7 @@ from agentkit.evolution.proposers.observed import (
     applied,
     described_rules,
     given_paths,
+    has_witnesses,
     is_enough,
     is_sound,
     observed,
@@ -46,7 +48,7 @@ from agentkit.evolution.proposers.origins import (
     origins_of_rule,
 )
 from agentkit.evolution.trajectories import Route, trajectories_of
-from agentkit.library.events import Author
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.library import Library
 from agentkit.messages import ToolFailure
 from agentkit.tools.canonical import is_json
@@ -63,7 +65,6 @@ from agentkit.tools.rules import (
 )
 from agentkit.tools.validation import validate_arguments
 
-_AUTHOR = Author(kind="program", name="evidence")
 _MOST_LESSONS = 12  # in one proposal; those with most failures come first
 _LOOKUPS = 3  # episodes in which a value must have come from another tool's result
 
@@ -72,7 +73,8 @@ class EvidenceProposer:
     """Suggests what the evidence bears out, and says with which numbers.
 
     What a tool states itself comes together in one proposal a tool. Words of an untrusted origin,
-    which wait for somebody to agree, come in a second one, so that nothing else waits with them.
+    which wait for somebody to agree, come in another one, and so do changes of rules that the tool
+    has, which may be a person's: nothing else waits with them.
     What is inferred (a look-up) comes as a proposal of its own, so that it can fail alone.
 
     Args:
@@ -156,14 +158,17 @@ class EvidenceProposer:
         waiting += [
             one for one in together if isinstance(one.rule, Takes) and one.rule.parameter in needed
         ]
-        for lessons in [together, waiting, *([lesson] for lesson in inferred)]:
+        had = {subject(rule) for rule in base.specification.rules}
+        loosened = [one for one in together if one.drops or subject(one.rule) in had]
+        together = [one for one in together if one not in loosened]
+        for lessons in [together, loosened, waiting, *([lesson] for lesson in inferred)]:
             candidate = applied(base, lessons)
             if candidate.digest != base.digest:
                 yield Proposal.of(
                     base,
                     candidate,
                     stream="evidence",
-                    author=_AUTHOR,
+                    author=EVIDENCE,
                     reason="\n".join(map(str, lessons)),
                     evidence=dict.fromkeys(chain.from_iterable(one.episodes for one in lessons)),
                     origins=chain.from_iterable(one.origins for one in lessons),
@@ -589,11 +594,13 @@ def relaxed_lessons(
             continue
         trial = RuleBacktest(rule, seen.definition)
         accepted = seen.record.accepted
-        taken = [c.episode_id for c in accepted if trial.stops(c.arguments, c.earlier)]
+        taken = [call for call in accepted if trial.stops(call.arguments, call.earlier)]
         is_of_values = not isinstance(rule, CallBefore | Requires)
-        right = trial.refused_values(seen.record) if is_of_values else ()
-        distinct = tuple(dict.fromkeys(chain(right, taken)))
-        if len(distinct) >= max(seen.knobs.min_failures, seen.knobs.min_episodes):
+        right = dict.fromkeys(trial.refused_values(seen.record) if is_of_values else ())
+        distinct = tuple(dict.fromkeys((*right, *(call.episode_id for call in taken))))
+        least = max(seen.knobs.min_failures, seen.knobs.min_episodes)
+        is_shown = len(right) >= least or has_witnesses(taken, 3 if numbers_of(rule) else 2)
+        if len(distinct) >= least:
             yield RuleSuggestion(
                 rule=rule,
                 drops=True,
@@ -601,7 +608,13 @@ def relaxed_lessons(
                 failures=len(distinct),
                 episodes=distinct,
                 kept=len(accepted),
+                origins=() if is_shown else _of_too_few(rule),
             )
+
+
+def _of_too_few(rule: Rule) -> tuple[TextOrigin, ...]:
+    """The origin of what one person's calls may show."""
+    return (TextOrigin(text=rule_sentence(rule), kind="user", where="calls of too few people"),)
 
 
 def lookup_lessons(seen: ToolEvidence, routes: Mapping[Route, int]) -> Iterator[RuleSuggestion]:
@@ -626,9 +639,8 @@ def lookup_lessons(seen: ToolEvidence, routes: Mapping[Route, int]) -> Iterator[
         if support < _LOOKUPS or is_known:
             continue
         trial = RuleBacktest(rule, definition)
-        if not is_sound(rule, definition, seen.library) or any(
-            argument in call.arguments and trial.refuses(call) for call in record.accepted
-        ):
+        good = [call for call in record.accepted if argument in call.arguments]
+        if not is_sound(rule, definition, seen.library) or any(map(trial.refuses, good)):
             continue
         failed = [
             call
@@ -640,4 +652,6 @@ def lookup_lessons(seen: ToolEvidence, routes: Mapping[Route, int]) -> Iterator[
         ]
         if is_enough(failed, seen.knobs):
             basis = f"In {support:,} conversations that went well {argument} came from that result"
-            yield RuleSuggestion.from_calls(failed, record, basis=basis, rule=rule)
+            is_shown = has_witnesses(good) and has_witnesses(failed)
+            origins = () if is_shown else _of_too_few(rule)
+            yield RuleSuggestion.from_calls(failed, record, basis=basis, rule=rule, origins=origins)

@@ -32,6 +32,7 @@ from agentkit.evolution.proposers.constraints import (
 from agentkit.evolution.trajectories import parts_of
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.evolution.validation.texts import name_key
+from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
@@ -53,6 +54,10 @@ from agentkit.tools.rules.records import EarlierCall
 from agentkit.tools.schema import allowed_types, parts_at, path_steps, values_at
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import coerce
+
+EVIDENCE = Author(kind="program", name="evidence")
+"""Who suggests what calls show."""
+
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -92,6 +97,7 @@ class ObservedCall:
         party: Who asked, as far as the episode says: its own id, conversation, user, and the key
             that a server was shown. A client chooses its ``user``, and not its key.
         corrections: What persons said of its arguments.
+        is_answered: Whether somebody outside gave its result, which are then the words of a user.
     """
 
     episode_id: str
@@ -106,6 +112,19 @@ class ObservedCall:
     is_from_start: bool = False
     party: frozenset[tuple[str, str]] = frozenset()
     corrections: tuple[Correction, ...] = ()
+    is_answered: bool = False
+
+
+def has_witnesses(calls: Iterable[ObservedCall], count: int = 2) -> bool:
+    """Whether calls are of so many people; those of one conversation, user or key are of one.
+
+    What somebody outside answered tells of nobody's tool.
+    """
+    found: list[frozenset[tuple[str, str]]] = []
+    for party in dict.fromkeys(call.party for call in calls if not call.is_answered):
+        if len(found) < count and all(party.isdisjoint(other) for other in found):
+            found.append(party)
+    return len(found) >= count
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +173,9 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
                         call,
                         blamed=call.blamed | wrong[step.call.call_id],
                         corrections=tuple(corrected[step.call.call_id]),
-                        is_from_start=begins and step.call.call_id not in programmed,
+                        is_from_start=begins
+                        and not call.is_answered
+                        and step.call.call_id not in programmed,
                     )
                     records[step.call.name].calls.append(call)
             for step in turn:
@@ -252,6 +273,7 @@ def _observed(
         request="" if is_probe else episode.request,
         told=words_of_callers(episode),
         party=frozenset((kind, name) for kind, name in party if name),
+        is_answered=step.result is not None and step.result.attempts == 0,
     )
 
 

@@ -66,6 +66,8 @@ def origins_of_rule(
         by_person: Whether a person said it of calls.
     """
     kind: OriginKind = speaks_as(definition, tools) if is_constant else "user"
+    if kind == "model":  # which says what it is asked to
+        kind, is_constant = "user", False
     where = f"{definition.name}, refusing a call"
     if by_person:
         kind, where = "person", f"a person, of a call of {definition.name}"
@@ -407,8 +409,11 @@ def _coded_letters(text: str) -> float:
 
 
 def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _Given | None:
-    """What a call gave and asked for; None when it is more than can be looked through."""
-    if _size(call, definition) > _LONGEST_GIVEN:
+    """What a call gave and asked for; None when it is more than can be looked through.
+
+    None as well where somebody outside answered it, who could say anything.
+    """
+    if call.is_answered or _size(call, definition) > _LONGEST_GIVEN:
         return None
     leaves = list(_leaves(call.arguments, definition))
     texts = tuple(leaf for leaf in leaves if isinstance(leaf, str))

@@ -30,6 +30,7 @@ from agentkit.evolution.proposers.blocks import (
     block_schema,
     read_answer,
 )
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
@@ -365,7 +366,10 @@ class EvolutionStream(_ModelStream):
 
 
 def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Proposal]:
-    """Blocks that the policy wrote itself, about tools that it called or may look at."""
+    """Blocks that the policy wrote itself, about tools that it called or may look at.
+
+    A user who asks it to repeat a block, and praises the answer, has written them.
+    """
     question = Question(
         library=observations.library,
         stream="evolution",
@@ -374,6 +378,7 @@ def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Propos
         reason=f"written by the policy in the perfect episode {episode.episode_id}",
         evidence=(episode.episode_id,),
         pass_over=observations.pass_over,
+        origins=(TextOrigin(text="", kind="user", where="an answer to a user"),),
     )
     texts = [turn.message.text for turn in episode.turns if OPENING in turn.message.text]
     return [one for text in texts for one in read_answer(text, question)]

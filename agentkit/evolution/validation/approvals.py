@@ -7,12 +7,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.composites.composite import called_in, program_of
 from agentkit.composites.language import walk
+from agentkit.evolution.proposers.observed import allows_more, rule_key
 from agentkit.evolution.validation.report import (
     OriginKind,
     ProposedChange,
@@ -75,9 +76,12 @@ class ValidationPolicy:
             where numbers alone decide, as in training on simulated tools; doubts then reject such
             texts.
         new_rules: Needed when a rule comes from a model or a program, and no recorded calls bear it
-            out (``unsupported_rules``): it refuses calls. An order of calls is no such rule: one
-            that demands a tool which is not declared to only read needs ``effects`` instead, since
-            nobody knows what that tool does. Empty for neither.
+            out (``unsupported_rules``): it refuses calls. An order of calls that demands a tool
+            which is not declared to only read needs ``effects`` too, since nobody knows what that
+            tool does. Empty for neither.
+        lost_rules: Needed when a rule that somebody wrote or agreed to goes, or lets more pass.
+            One that evidence taught with nobody asked goes by evidence of as many, and otherwise
+            needs ``new_rules``.
         discovered: Needed when nobody but the tool's own refusals named a discovered parameter.
             Empty leaves names of up to three words and 40 characters to held-out tasks; a longer
             one, and one that a user may have dictated, needs ``untrusted`` all the same.
@@ -96,6 +100,7 @@ class ValidationPolicy:
     untrusted: tuple[Needed, ...] = ("judge",)
     model_texts: tuple[Needed, ...] = ("judge",)
     new_rules: tuple[Needed, ...] = ("judge",)
+    lost_rules: tuple[Needed, ...] = ("person",)
     discovered: tuple[Needed, ...] = ("judge",)
 
     def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
@@ -119,6 +124,11 @@ class ValidationPolicy:
             wanted.update(self.new_rules)
         if self.new_rules and not all(map(_only_reads, newly_demanded(change))):
             wanted.update(self.effects)
+        for rule in lost_rules(change):
+            if rule not in change.learned:
+                wanted.update(self.lost_rules)
+            elif not change.from_evidence:
+                wanted.update(self.new_rules)
         return tuple(needed for needed in _BOTH if needed in wanted)
 
     def needs_for(
@@ -194,9 +204,7 @@ def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
     A rule refuses calls, so a wrong one can lock a tool. What persons and code say is taken at
     their word; what the evidence proposer reads off refusals and accepted calls was held against
     both. A rule of anybody else counts as unsupported, whatever the texts of the tool say: a text
-    that names a limit may as well deny it.
-    For mere orders of calls see ``newly_demanded``; one that says where a value comes from refuses
-    every other value.
+    that names a limit may as well deny it. Of orders of calls see ``newly_demanded`` too.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -207,11 +215,42 @@ def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
     """
     if change.written_by in TRUSTED or change.from_evidence:
         return ()
+    return new_rules(change)
+
+
+def lost_rules(change: ProposedChange) -> tuple[Rule, ...]:
+    """Rules of the base that the candidate drops or loosens, unless a person or code does.
+
+    One in whose place stands the same, or a narrower list or range, is kept.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> from agentkit.tools.rules import Between
+        >>> week, day = (Between(parameter="days", maximum=days) for days in (7, 1))
+        >>> change = rewrite("weather_forecast", rules=(week,))
+        >>> for before, after in ((week, day), (day, week)):
+        ...     base, to = (
+        ...         replace(change.base, specification=replace(
+        ...             change.base.specification, rules=(rule,))) for rule in (before, after))
+        ...     print(lost_rules(replace(change, base=base, candidate=to)) == (before,))
+        False
+        True
+    """
+    if change.written_by in TRUSTED:
+        return ()
+    kept = rules_of(change.candidate)
     return tuple(
-        rule
-        for rule in new_rules(change)
-        if not (isinstance(rule, CallBefore) and not rule.parameter)
+        rule for rule in rules_of(change.base) if not any(_keeps(one, rule) for one in kept)
     )
+
+
+def _keeps(rule: Any, other: Rule) -> bool:
+    """Whether a rule refuses all that another one does, as far as that can be told."""
+    if same(rule, other):
+        return True
+    is_alike = isinstance(rule, type(other))
+    return is_alike and (rule_key(rule) == rule_key(other) or allows_more(other, rule))
 
 
 def newly_demanded(change: ProposedChange) -> tuple[ToolDefinition | None, ...]:
@@ -304,9 +343,13 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
             found.append(FreshText(text.field, by, by.kind not in TRUSTED, is_removed=True))
     # a new rule that a user may have dictated, numbers included: its sentence has an origin
     by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
-    for field, rule in _ruled(change) if by_text else ():
-        if dictated := by_text.get(rule_sentence(rule)):
-            found.append(FreshText(field, dictated, not dictated.is_used))
+    lost = (("rules", rule, True) for rule in lost_rules(change))
+    new = ((field, rule, False) for field, rule in _ruled(change))
+    for field, rule, is_removed in (*new, *lost) if by_text else ():
+        said = rule_sentence(rule)
+        if dictated := by_text.get(said) or by_text.get(""):
+            dictated = replace(dictated, text=said)
+            found.append(FreshText(field, dictated, not dictated.is_used, is_removed=is_removed))
     return tuple(found)
 
 
@@ -314,8 +357,8 @@ def speaks_as(definition: ToolDefinition, tools: ToolsByName) -> OriginKind:
     """Whose words the results and errors of a tool are.
 
     Tools made of Python code that is named speak as that code, unless they declare ``open_world``:
-    then their errors may be those of a remote system. A composite speaks as the least trusted tool
-    that it calls. Every other tool speaks as a server.
+    then their errors may be those of a remote system. An agent speaks as a model. A composite
+    speaks as the least trusted tool that it calls. Every other tool speaks as a server.
 
     Example:
         >>> from agentkit.tools.definition import Origin
@@ -324,7 +367,11 @@ def speaks_as(definition: ToolDefinition, tools: ToolsByName) -> OriginKind:
         >>> speaks_as(local, {}), speaks_as(remote, {})
         ('code', 'server')
     """
-    parts = demanded(definition, tools).values() if definition.is_composite else (definition,)
+    parts = (
+        tuple(demanded(definition, tools).values()) if definition.is_composite else (definition,)
+    )
+    if any(part is not None and part.origin.kind == "agent" for part in parts):
+        return "model"
     return "code" if all(map(_is_code, parts)) else "server"
 
 

@@ -13,6 +13,7 @@ from agentkit.evolution.validation.texts import Edit, Text, edits_between, folde
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import written_out
+from agentkit.tools.rules import Rule
 
 Layer = Literal["lexical", "structural", "semantic"]
 
@@ -67,7 +68,8 @@ class ProposedChange:
             the episodes behind it.
         origins: Where single texts of the candidate came from.
         written_by: Whose words all other new texts are.
-        from_evidence: Whether a program read its rules off recorded calls, and no model wrote them.
+        from_evidence: Whether the evidence proposer read its rules off recorded calls.
+        learned: Rules of the base that evidence taught with nobody asked.
         is_new: Whether the tool is new; the base then is the candidate without any words.
     """
 
@@ -78,6 +80,7 @@ class ProposedChange:
     origins: tuple[TextOrigin, ...] = ()
     written_by: OriginKind = "model"
     from_evidence: bool = False
+    learned: tuple[Rule, ...] = ()
     is_new: bool = False
 
     @cached_property

@@ -323,7 +323,8 @@ def proposers_of(
     return tuple(Shuffled(one) for one in found) if settings.shuffled else tuple(found)
 
 
-_VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=(), model_texts=(), new_rules=()))
+_POLICY = ValidationPolicy(untrusted=(), model_texts=(), new_rules=(), lost_rules=())
+_VALIDATE = partial(validate, policy=_POLICY)
 """The tools of tasks are simulated by the run itself, and numbers alone decide what is kept."""
 
 _CHECKS = LifecyclePolicy(evidence="none")
