@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agentkit.diagnosis.findings import BROKEN_OFF, Finding, Step, executable_findings, steps_of
+from agentkit.diagnosis.findings import (
+    BROKEN_OFF,
+    Finding,
+    Step,
+    executable_findings,
+    recoveries,
+    recovery_findings,
+    steps_of,
+)
 from agentkit.diagnosis.labels import (
     LABEL_OF_EVIDENCE,
     OUTSIDE,
@@ -17,7 +25,6 @@ from agentkit.diagnosis.labels import (
     dominant,
     ranked,
 )
-from agentkit.diagnosis.recovery import recoveries, recovery_findings
 from agentkit.episodes import (
     Diagnosis,
     Episode,

@@ -11,7 +11,6 @@ from .bfcl_multi_turn import (
 )
 from .bfcl_simulators import BfclEnvironment as BfclEnvironment, BfclWorlds as BfclWorlds
 from .bfcl_values import JAVA as JAVA, JAVASCRIPT as JAVASCRIPT
-from .data_flow_expected import DataFlow as DataFlow
 from .gsm8k import (
     gsm8k_benchmark as gsm8k_benchmark,
     gsm8k_episodes as gsm8k_episodes,
@@ -29,6 +28,7 @@ from .nestful import (
     load_nestful as load_nestful,
 )
 from .nestful_benchmark import (
+    DataFlow as DataFlow,
     RecordedWorld as RecordedWorld,
     nestful_benchmark as nestful_benchmark,
 )

@@ -24,16 +24,26 @@ measured: this release holds no functions to run.
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, TypeAlias
 
+from agentkit.episodes import Episode, Evidence, Verdict, Verifier
 from agentkit.errors import ModelRetry
 from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
 from agentkit.evaluation.task_files import gold_call_problems, task_problems
+from agentkit.evaluation.verifiers.calls import (
+    MadeCalls,
+    gold_calls_problem,
+    match_evidence,
+    match_exact_calls,
+)
+from agentkit.evaluation.verifiers.verdicts import faulty, judged
 from agentkit.evolution.trajectories import Trajectory
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls, validator_of
@@ -41,9 +51,102 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import coerce
-from agentkit_bench.data_flow import compare_data_flow
-from agentkit_bench.data_flow_expected import DataFlow, refers
+from agentkit_bench.data_flow import DataFlowMatch, compare_data_flow
 from agentkit_bench.nestful import RELEASE, Nestful, NestfulQuestion, load_nestful
+
+# --- calls through which data flows as through the gold ones --------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFlow:
+    """Calls through which data flows as through the gold ones, whatever its values (NESTFUL).
+
+    Attributes:
+        calls: The gold calls in order. Where calls are planned and not run, a reference to the
+            result of an earlier one is the text ``$var2.rows[0].id$``: the second call's result,
+            and where in it.
+    """
+
+    calls: tuple[GoldCall, ...]
+
+    @property
+    def gold_tools(self) -> tuple[str, ...]:
+        """The tools of the gold calls."""
+        return tuple(call.name for call in self.calls)
+
+    def verifier(self, definitions: Sequence[ToolDefinition]) -> Verifier:
+        """What judges an episode."""
+        return DataFlowVerifier(self, definitions)
+
+    def renamed(self, names: Mapping[str, str]) -> DataFlow:
+        """The same with other names of tools."""
+        calls = (replace(call, name=names.get(call.name, call.name)) for call in self.calls)
+        return DataFlow(calls=tuple(calls))
+
+    def to_json(self) -> tuple[str, Any]:
+        """How it is written."""
+        calls = [{"name": call.name, "arguments": dict(call.arguments)} for call in self.calls]
+        return "flow", calls
+
+
+class DataFlowVerifier:
+    """Passes when the calls are the gold ones up to the names of results.
+
+    Of calls that were run, those that failed are left out; of calls that were only planned, those
+    that a learned rule refused. The score is the partial sequence match.
+
+    Args:
+        expected: The gold calls.
+        definitions: The tools, under the names that the calls use.
+    """
+
+    name = "data_flow"
+
+    def __init__(self, expected: DataFlow, definitions: Iterable[ToolDefinition]) -> None:
+        self._expected = expected
+        self._definitions = tuple(definitions)
+
+    async def verify(self, episode: Episode) -> Verdict:
+        """Compare the calls of all turns, and the answer if one is expected."""
+        if problem := gold_calls_problem(self._expected.calls, self._definitions):
+            return faulty(self.name, "gold_error", problem)
+        made, match = self._compared(episode)
+        if match.gold_problems:
+            return faulty(self.name, "gold_error", "; ".join(match.gold_problems))
+        evidence = list(made.placed(self._differences(made, match)))
+        evidence += made.unanswered()
+        metrics = {
+            "full_match": float(match.is_full),
+            "partial_match": match.partial,
+            "function_f1": match.function_f1,
+            "parameter_f1": match.parameter_f1,
+        }
+        score = match.partial if made.is_answer else 0.0
+        return judged(self.name, evidence, score=score, metrics=metrics)
+
+    def _compared(self, episode: Episode) -> tuple[MadeCalls, DataFlowMatch]:
+        """The calls that count, and how they compare."""
+        made = MadeCalls.of(episode)
+        ran = [at for at, one in enumerate(made.results) if one is not None and one.status == "ok"]
+        made = made.only(ran or sorted(set(range(len(made.calls))) - made.refused))
+        return made, compare_data_flow(made.calls, self._expected.calls, self._definitions)
+
+    def _differences(self, made: MadeCalls, match: DataFlowMatch) -> Iterator[Evidence]:
+        for problem in match.problems:
+            yield Evidence(kind="wrong_value", message=problem)
+        matched_gold = {gold for gold, _ in match.pairs}
+        matched_made = {call for _, call in match.pairs}
+        gold = [one for at, one in enumerate(self._expected.calls) if at not in matched_gold]
+        calls = [one for at, one in enumerate(made.calls) if at not in matched_made]
+        left = match_exact_calls(gold, calls, self._definitions)
+        found = list(match_evidence(left, calls, [one.name for one in gold], is_exact=True))
+        yield from found
+        if not match.is_full and not found and not match.problems:
+            message = "the calls are the gold ones, but results flow between others of them"
+            yield Evidence(kind="wrong_value", message=message)
+
+
+# --- the two ways to ask --------------------------------------------------------------------------
 
 NOT_RECORDED = (
     "there is no answer to these arguments; check each of them against the request and the "
@@ -197,6 +300,14 @@ def _takes_references(schema: JsonObject) -> bool:
     return is_open and isinstance(alternatives, list) and REFERENCE in alternatives
 
 
+_REFERENCE = re.compile(r'\$var\d+[^$"]*\$')
+
+
+def _refers(value: Any) -> bool:
+    """Whether a value holds a reference to an earlier result, such as ``$var1.id$``, anywhere."""
+    return _REFERENCE.search(json.dumps(value)) is not None
+
+
 OFFERED = 8
 """Tools that a question offers, unless its gold answer needs more."""
 
@@ -283,7 +394,7 @@ class _Planned:
         """Why a question can not be asked so; empty when it can."""
         for call in question.calls:
             definition = self.definitions[call.name]
-            flowing = [name for name, value in call.arguments.items() if refers(value)]
+            flowing = [name for name, value in call.arguments.items() if _refers(value)]
             plain = gold_call_problems(call, self._plain[call.name], unknown=flowing)
             arguments = coerce(dict(call.arguments), definition.signature.parameters)
             problems = [*plain, *(one.rule for one in validator_of(definition).check(arguments))]
@@ -309,7 +420,7 @@ class _Executed:
         if not question.is_recorded:
             return "what its calls return was not recorded"
         for call in self.gold(question):
-            if refers(call.arguments):
+            if _refers(call.arguments):
                 return "a recorded response is cut short, and a later call needs what is missing"
             for problem in gold_call_problems(call, self.definitions[call.name]):
                 return f"the gold call {call.name}: {problem}"

@@ -1,6 +1,7 @@
 """Data that flows between calls as between the gold ones (NESTFUL)."""
 
 import random
+from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -10,7 +11,7 @@ from support.episodes import episode_of
 from agentkit import ToolDefinition
 from agentkit.evaluation import GoldCall
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.messages import ToolCall
+from agentkit.messages import ToolCall, ToolFailure
 from agentkit.metrics import calls_equal
 from agentkit_bench import DataFlow
 from agentkit_bench.comparable import by_name, comparable_call
@@ -236,6 +237,17 @@ async def test_executed_calls_are_judged_by_the_values(judge):
     assert [(one.kind, one.turn, one.parameter) for one in verdict.evidence] == [
         ("wrong_value", 3, "b"),
     ]
+
+
+async def test_a_planned_call_that_a_learned_rule_refused_does_not_count(judge):
+    """A rule that locks a tool loses its tasks, however right the call is otherwise."""
+    failure = ToolFailure(kind="contract_violated", rule="call wipe first", cause="call_before")
+    *others, last = [(one.name, one.arguments) for one in GOLD_CALLS]
+    calls = [*((*one, None) for one in others), (*last, failure)]
+    made = episode_of(*calls)
+    planned = [replace(turn, results=()) for turn in made.turns[:-1]]
+    verdict = await judge(replace(made, turns=(*planned, made.turns[-1])))
+    assert [(one.kind, one.tool) for one in verdict.evidence] == [("missing_call", last[0])]
 
 
 @pytest.mark.parametrize(
