@@ -134,9 +134,8 @@ async def test_left_over_calls_are_paired_for_the_fewest_differences(judge, epis
 async def test_another_tool_is_a_wrong_tool(judge, episode, call):
     """A call in the place of a gold call is a wrong tool, not one missing and one too many."""
     gold = GoldCall(name="set_lamp", arguments={"room": "hall"})
-    found = (
-        await judge(ExactCalls(calls=(gold,)), episode([call("tide_table", harbour="Aker")]))
-    ).evidence
+    made = episode([call("tide_table", harbour="Aker")])
+    found = (await judge(ExactCalls(calls=(gold,)), made)).evidence
     assert [(one.kind, one.tool, one.actual) for one in found] == [
         ("wrong_tool", "set_lamp", "tide_table")
     ]

@@ -51,21 +51,34 @@ def made(kind="mcp", *, open_world=None, name="convert", summary="Convert a leng
     )
 
 
+async def submitted_echoing(definition, episodes, others=()):
+    """The records of what the evidence of some episodes leads to."""
+    manager = ToolManager(open_store("memory:"), validate=validate)
+    manager.register([definition, *others])
+    seen = Observations(library=manager.library, episodes=tuple(episodes))
+    return [await manager.submit_async(one) for one in await EvidenceProposer().propose(seen)]
+
+
+def units(make_episode, text, *pairs, **shared):
+    """Episodes in which units were refused in these words, each with what was asked."""
+    return [
+        make_episode(f"e{at}", ("convert", {"unit": one, **shared}, text + one), request=asked)
+        for at, (one, asked) in enumerate(pairs)
+    ]
+
+
 @pytest.fixture
 def submitted(make_episode):
     """Where the proposals stand that the evidence of some episodes leads to."""
 
     async def submit(definition, *calls, others=(), episodes=()):
-        manager = ToolManager(open_store("memory:"), validate=validate)
-        manager.register([definition, *others])
         own = [
             make_episode(
                 f"e{at}", *(("convert", arguments, outcome) for arguments, outcome in each)
             )
             for at, each in enumerate(calls)
         ]
-        seen = Observations(library=manager.library, episodes=(*own, *episodes))
-        return [await manager.submit_async(o) for o in await EvidenceProposer().propose(seen)]
+        return await submitted_echoing(definition, [*own, *episodes], others)
 
     return submit
 
@@ -476,14 +489,6 @@ def sent(make_episode, way, phrase, text, style):
     return episodes
 
 
-async def submitted_echoing(definition, episodes):
-    """The records of what the evidence of some episodes leads to."""
-    manager = ToolManager(open_store("memory:"), validate=validate)
-    manager.register([definition])
-    seen = Observations(library=manager.library, episodes=tuple(episodes))
-    return [await manager.submit_async(one) for one in await EvidenceProposer().propose(seen)]
-
-
 def passed(records):
     """What was accepted with nobody asked."""
     return [
@@ -612,10 +617,8 @@ async def test_what_the_code_says_itself_is_learned(make_episode, says, way):
 async def test_a_number_among_the_arguments_spells_no_short_values(make_episode):
     """A year has room for two letters, which say nothing: the tool's own ``1st`` is learned."""
     text = "!unit must be one of '1st', '2nd', got "
-    episodes = [
-        make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=f"{one} of it")
-        for at, one in enumerate(("quarter_2018", "third_2019"))
-    ]
+    pairs = [(one, f"{one} of it") for one in ("quarter_2018", "third_2019")]
+    episodes = units(make_episode, text, *pairs)
     [record] = await submitted_echoing(tool(), episodes)
     assert (record.state, record.candidate.specification.rules) == (
         "validated",
@@ -668,12 +671,8 @@ async def test_what_a_tool_makes_of_arguments_waits(make_episode, says, given):
 async def test_digits_within_words_are_not_taken_for_counts(make_episode):
     """The tool's own ``blue-3`` is learned although a user's word has three letters."""
     text = "!unit must be one of 'red-1', 'green-2', 'blue-3', got "
-    episodes = [
-        make_episode(
-            f"e{at}", ("convert", {"unit": one, "count": 40 + 7 * at}, text + one), request=asked
-        )
-        for at, (one, asked) in enumerate((("ink", "dark"), ("sun", "light"), ("snow", "pale")))
-    ]
+    pairs = ("ink", "dark"), ("sun", "light"), ("snow", "pale")
+    episodes = units(make_episode, text, *pairs)
     [record] = await submitted_echoing(tool(), episodes)
     assert record.state == "validated"
 
@@ -748,10 +747,7 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
     schema = {"properties": {**PROPERTIES, **listed}}
     definition = replace(definition, signature=replace(definition.signature, parameters=schema))
     text = "!unit must be one of 'metric', 'imperial', got "
-    episodes = [
-        make_episode(f"e{at}", ("convert", {"unit": one, **shared}, text + one), request=one * 3)
-        for at, one in enumerate("xy")
-    ]
+    episodes = units(make_episode, text, ("x", "xxx"), ("y", "yyy"), **shared)
     [record] = await submitted_echoing(definition, episodes)
     assert record.state == state
 
@@ -840,13 +836,8 @@ async def test_what_is_told_beside_the_request_and_is_not_repeated_costs_nothing
 async def test_two_calls_of_one_person_prove_nothing(make_episode, labels, state):
     """What a tool says to one conversation, user or key twice may be what that user told it."""
     text = "!unit must be one of 'metric', 'imperial', got "
-    episodes = [
-        replace(
-            make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=one * 3),
-            **labels[at],
-        )
-        for at, one in enumerate("xy")
-    ]
+    made = units(make_episode, text, ("x", "xxx"), ("y", "yyy"))
+    episodes = [replace(one, **told) for one, told in zip(made, labels, strict=True)]
     [record] = await submitted_echoing(tool(), episodes)
     assert record.state == state
 
