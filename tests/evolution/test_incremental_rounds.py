@@ -45,6 +45,20 @@ TOOLS = [
 ]
 
 
+@pytest.fixture
+def store():
+    """An empty store."""
+    return open_store("memory:")
+
+
+@pytest.fixture
+def manager(store):
+    """A manager of the tools in the store."""
+    made = ToolManager(store)
+    made.register(TOOLS)
+    return made
+
+
 def called(number, *steps, request="A loan, please.", passed=None, **more):
     """An episode of calls, each with its arguments and its value or the words of a refusal."""
     said = [
@@ -221,12 +235,11 @@ NEWS = {
 
 
 @pytest.mark.parametrize("news", NEWS)
-def test_what_teaches_only_together_with_earlier_episodes(news, monkeypatch):
+def test_what_teaches_only_together_with_earlier_episodes(news, monkeypatch, store):
     """Each thing that makes a round read earlier episodes brings a proposal, as in a full round."""
     first, second, more = NEWS[news]
     monkeypatch.setattr(incremental, "MOST_OF_TOOL", more.get("most", 2_000))
     monkeypatch.setattr(incremental, "MOST_RECENT", more.get("recent", 1))
-    store = open_store("memory:")
     manager = ToolManager(store)
     changed = more.get("tool", TOOLS[0])
     manager.register([changed, *(one for one in TOOLS if one.name != changed.name)])
@@ -239,12 +252,9 @@ def test_what_teaches_only_together_with_earlier_episodes(news, monkeypatch):
     assert {one for one, _, _ in found} > {one for one, _, _ in before}
 
 
-def test_only_the_tools_with_news_are_read_again(monkeypatch):
+def test_only_the_tools_with_news_are_read_again(monkeypatch, manager, store):
     """Earlier calls of a tool that refused something are read; those that teach nothing are not."""
     monkeypatch.setattr(incremental, "MOST_RECENT", 2)
-    store = open_store("memory:")
-    manager = ToolManager(store)
-    manager.register(TOOLS)
     keep(store, 0, [("refused", "loan", 30), *[("looked up",)] * 3])
     keep(store, 4, [("refused", "book", 30), *[("taken", "find", 36)] * 9])
     _, first, report = round_of(manager, store)
@@ -261,12 +271,9 @@ def test_only_the_tools_with_news_are_read_again(monkeypatch):
     assert [one for _, _, one in found if "2 failed calls" in one]
 
 
-def test_a_change_is_one_proposal_whatever_its_tool_learned_meanwhile(monkeypatch):
+def test_a_change_is_one_proposal_whatever_its_tool_learned_meanwhile(monkeypatch, manager, store):
     """Examples move the tool and more calls show the parameter; neither brings a second proposal."""
     monkeypatch.setattr(incremental, "MOST_RECENT", 1)
-    store = open_store("memory:")
-    manager = ToolManager(store)
-    manager.register(TOOLS)
     keep(store, 0, [("refused", "loan", 30), ("refused", "loan", 31), *[("asked", "book")] * 2])
     found, first, _ = round_of(manager, store)
     assert sorted(one.tool_name for one in manager.ledger.proposals.values()) == ["book", "loan"]
@@ -296,11 +303,8 @@ def test_a_cursor_that_the_store_does_not_know_reads_everything():
         assert (again.fresh, len(again.episodes), set(again.by_tool)) == (None, 1, {"book"})
 
 
-def test_the_cursor_knows_which_tasks_were_asked():
+def test_the_cursor_knows_which_tasks_were_asked(manager, store):
     """Those that may decide, in episodes of one's own, whichever round read them."""
-    store = open_store("memory:")
-    manager = ToolManager(store)
-    manager.register(TOOLS)
 
     def read(number, task, cursor=None, **labels):
         episode = called(number, ("find", {"name": "a"}, 1), metadata={"task": task})

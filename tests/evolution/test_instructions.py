@@ -49,6 +49,12 @@ def find_car(plate: str) -> str:
     return f"{plate} is in the yard"
 
 
+@pytest.fixture
+def store():
+    """An empty store."""
+    return open_store("memory:")
+
+
 def clerk(request):
     """Does what its instructions say, and guesses where these say nothing."""
     system = request.messages[0].text if request.messages[0].role == "system" else ""
@@ -106,9 +112,8 @@ async def agreed_change(manager):
     return mine
 
 
-async def test_what_a_model_words_is_never_promoted_unasked():
+async def test_what_a_model_words_is_never_promoted_unasked(store):
     """Neither a won comparison nor a friendly wording makes up for the judge or the person."""
-    store = open_store("memory:")
     manager, failed = ToolManager(store), await failing_runs(made_agent(store))
     held_out = HeldOut(
         benchmark=BENCHMARK,
@@ -138,16 +143,15 @@ async def test_what_a_model_words_is_never_promoted_unasked():
         (f"{OLD} " + "Be kind. " * 900, "rejected", ()),
     ],
 )
-async def test_checks_of_instructions(text, state, needs):
+async def test_checks_of_instructions(text, state, needs, store):
     """Sentences that speak to the model are for a person; hidden text and addresses are refused."""
-    store = open_store("memory:")
     manager, failed = ToolManager(store), await failing_runs(made_agent(store))
     await evolve(manager, [FeedbackStream(critic(text))], episodes=failed)
     [record] = manager.ledger.proposals.values()
     assert (record.state, record.awaits if state == "proposed" else ()) == (state, needs)
 
 
-async def test_instructions_have_the_effects_of_every_tool():
+async def test_instructions_have_the_effects_of_every_tool(store):
     """Where the agent may delete or spend, a person must agree to other instructions too."""
 
     @tool(effects=["destructive"])
@@ -155,7 +159,6 @@ async def test_instructions_have_the_effects_of_every_tool():
         """Scrap a car."""
         return plate
 
-    store = open_store("memory:")
     manager, failed = ToolManager(store), await failing_runs(made_agent(store))
     manager.register([scrap_car])
     await evolve(manager, [FeedbackStream(critic())], episodes=failed)
@@ -163,9 +166,8 @@ async def test_instructions_have_the_effects_of_every_tool():
     assert record.awaits == ("judge", "person")
 
 
-async def test_which_texts_may_change_is_a_switch():
+async def test_which_texts_may_change_is_a_switch(store):
     """Jointly by default; tools alone and instructions alone ask about nothing else."""
-    store = open_store("memory:")
     agent = made_agent(store)
     failed = await failing_runs(agent)
     asked = {}
@@ -191,9 +193,8 @@ async def test_episodes_of_an_earlier_text_teach_nothing_about_this_one():
     assert seen == []
 
 
-async def test_words_of_a_policy_in_its_answers_change_no_instructions():
+async def test_words_of_a_policy_in_its_answers_change_no_instructions(store):
     """A block in a perfect episode may speak of tools; of instructions only who was asked may."""
-    store = open_store("memory:")
     agent, manager = made_agent(store), ToolManager(store)
     block = f"<description>{json.dumps({'tool': NAME, 'summary': NEW})}</description>"
     run = (await replace_model(agent, block).run("Hi")).episode
@@ -209,9 +210,8 @@ def replace_model(agent, *answers, **options):
     return Agent(ScriptedModel(list(answers)), library=agent.library, instructions=SAID, **options)
 
 
-async def test_a_canary_gives_some_sessions_the_candidate():
+async def test_a_canary_gives_some_sessions_the_candidate(store):
     """A session of the canary reads the candidate's text, and its episode says so."""
-    store = open_store("memory:")
     manager = ToolManager(
         store, lifecycle=LifecyclePolicy(canary=True), gates=EpisodeGates(episodes=store)
     )
@@ -227,9 +227,8 @@ async def test_a_canary_gives_some_sessions_the_candidate():
         assert is_new == (run.output == ASKS)
 
 
-async def test_shadow_asks_again_with_the_candidate():
+async def test_shadow_asks_again_with_the_candidate(store):
     """A shadow run puts the candidate's text in the place of the one that there is."""
-    store = open_store("memory:")
     manager = ToolManager(
         store, lifecycle=LifecyclePolicy(shadow=True), gates=EpisodeGates(episodes=store)
     )
@@ -284,9 +283,8 @@ def test_a_call_of_instructions_is_a_call_of_an_unknown_tool():
     assert again.output == "Hello."
 
 
-def test_a_name_without_a_text_reads_the_library():
+def test_a_name_without_a_text_reads_the_library(store):
     """Where the library has none of the name, the agent cannot be made."""
-    store = open_store("memory:")
     made_agent(store)
     model = FunctionModel(clerk, name="clerk")
     by_name = Agent(model, store=store, instructions=Instructions(name="garage"))
@@ -305,9 +303,8 @@ def test_instructions_of_strangers_stay_out():
     assert "they are not imported" in found.rejected[0].reason
 
 
-async def test_an_artifact_keeps_them_and_an_import_leaves_them_out(tmp_path):
+async def test_an_artifact_keeps_them_and_an_import_leaves_them_out(tmp_path, store):
     """Who opens an exported library has its instructions; who imports its tools keeps their own."""
-    store = open_store("memory:")
     agent = made_agent(store)
     path = tmp_path / "garage.json"
     for history in (False, True):
@@ -320,9 +317,8 @@ async def test_an_artifact_keeps_them_and_an_import_leaves_them_out(tmp_path):
     assert manager.library.all_definitions == (find_car.definition,)
 
 
-async def test_late_verdicts_of_people_teach_instructions():
+async def test_late_verdicts_of_people_teach_instructions(store):
     """A verdict that was kept beside its episode counts as one in it does."""
-    store = open_store("memory:")
     agent, manager = made_agent(store), ToolManager(store)
     run = (await agent.run("Is it ready?")).episode
     store.append(judged(run, Verdict(passed=False)))
@@ -331,9 +327,8 @@ async def test_late_verdicts_of_people_teach_instructions():
     assert (record.tool_name, record.events[0].evidence) == (NAME, (run.episode_id,))
 
 
-async def test_other_instructions_have_a_worth_on_later_traffic():
+async def test_other_instructions_have_a_worth_on_later_traffic(store):
     """The share of judged runs that failed before, and since."""
-    store = open_store("memory:")
     agent, manager = made_agent(store), ToolManager(store)
     runs = await failing_runs(agent, 4)
     mine = await agreed_change(manager)
