@@ -90,8 +90,4 @@ from .tasks.splits import (
 )
 from .toolace.records import ToolAceSettings as ToolAceSettings
 from .toolace.rounds import iterate as iterate
-from .weighting import (
-    FixedWeighting as FixedWeighting,
-    MeanNormalised as MeanNormalised,
-    Weighting as Weighting,
-)
+from .weighting import Weighting as Weighting

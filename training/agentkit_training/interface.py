@@ -17,7 +17,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
 from agentkit.messages import JsonObject, Message, ToolMessage
-from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.retrieval import Retriever
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.rollout.collecting import RolloutModel, collect
@@ -135,7 +135,7 @@ class FeedbackModel:
         model: Answers.
     """
 
-    def __init__(self, model: RolloutModel) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
 
     @property
@@ -160,11 +160,13 @@ class FeedbackModel:
 
     def expect(self, runs: int) -> None:
         """Say how many runs are under way."""
-        self._model.expect(runs)
+        if isinstance(self._model, RolloutModel):
+            self._model.expect(runs)
 
     def forget(self) -> None:
         """Drop what the model keeps of earlier answers."""
-        self._model.forget()
+        if isinstance(self._model, RolloutModel):
+            self._model.forget()
 
 
 def recovery_hint(message: ToolMessage, known: Mapping[str, ToolDefinition]) -> str:
@@ -398,7 +400,7 @@ class LearningInterface:
         more = (CUES_NOTE if self.has_cues else "", guideline_text(self._guided))
         return "\n\n".join(filter(None, (said, *more)))
 
-    def model(self, model: RolloutModel) -> RolloutModel:
+    def model(self, model: ChatModel) -> ChatModel:
         """The model with help after failed calls; the same object without any."""
         return FeedbackModel(model) if self.has_feedback else model
 
@@ -428,7 +430,7 @@ class LearningInterface:
 
 async def collect_through(
     interface: LearningInterface,
-    model: RolloutModel,
+    model: ChatModel,
     benchmark: Benchmark,
     *,
     library: Library | None = None,

@@ -434,7 +434,7 @@ Listener: TypeAlias = Callable[[StepRecord], None]
 """Told of each record of a run."""
 
 
-def ignore(record: StepRecord) -> None:
+def ignore(_: object) -> None:
     """Where records go when nobody looks."""
 
 

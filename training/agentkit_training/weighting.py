@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import mul
 from types import MappingProxyType
 from typing import Protocol
 
 from agentkit.diagnosis.labels import OUTSIDE
 from agentkit.episodes import FailureLabel
-from agentkit.errors import UsageError
 from agentkit_training.engines.packing import group_advantages
 from agentkit_training.rollout.samples import Rollout
 
@@ -38,14 +37,6 @@ class Judged(Protocol):
     @property
     def reward(self) -> float:
         """What it was worth."""
-        ...
-
-
-class Weighting(Protocol):
-    """Weighs rollouts."""
-
-    def weights(self, rollouts: Sequence[Judged]) -> Sequence[float]:
-        """A positive weight for each rollout; 1 for one with a fault."""
         ...
 
 
@@ -91,17 +82,8 @@ def label_profile(labels: Iterable[FailureLabel]) -> dict[FailureLabel, float]:
     return {label: count / total for label, count in counts.most_common()}
 
 
-def diagnostic_weight(
-    labels: Iterable[FailureLabel],
-    utilities: Mapping[FailureLabel, float] = PAPER_UTILITIES,
-    clip: tuple[float, float] = CLIP,
-) -> float:
+def diagnostic_weight(labels: Iterable[FailureLabel]) -> float:
     """W = clip(sum over l of p(l) u(l), w_min, w_max): the expected utility (SEAL, Eq. 11).
-
-    Args:
-        labels: The labels of a rollout's turns.
-        utilities: u(l); 1 for a label that it lacks.
-        clip: w_min and w_max.
 
     Returns:
         The weight; 1 where no label says anything, so that the advantage stays as it is.
@@ -113,95 +95,35 @@ def diagnostic_weight(
     profile = label_profile(labels)
     if not profile:
         return 1.0
-    expected = math.fsum(share * utilities.get(label, 1.0) for label, share in profile.items())
-    return min(max(expected, clip[0]), clip[1])
-
-
-def check_clip(clip: tuple[float, float]) -> None:
-    """Refuse bounds that could turn an advantage around.
-
-    Raises:
-        UsageError: They are not two positive numbers, the smaller one first.
-    """
-    low, high = clip
-    if not 0 < low <= high < math.inf:
-        raise UsageError(
-            f"weights are clipped to {low:g} and {high:g}; give two positive numbers, the smaller "
-            f"one first, such as {CLIP[0]:g} and {CLIP[1]:g}: a weight of 0 or less would not keep "
-            "the sign of an advantage"
-        )
+    return _clipped(math.fsum(share * PAPER_UTILITIES[one] for one, share in profile.items()))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedWeighting:
-    """Weighs by fixed utilities (SEAL, Eq. 11: "fixed across all backbones and training runs").
+class Weighting:
+    """Weighs rollouts by fixed utilities ("fixed across all backbones and training runs").
 
-    With the paper's utilities the mean weight is well above 1 where most rollouts fail, which
-    raises the learning rate unseen; ``MeanNormalised`` takes that out.
-
-    Attributes:
-        utilities: u(l); 1 for a label that it lacks.
-        clip: Least and largest weight.
-
-    Raises:
-        UsageError: The bounds are not positive.
-    """
-
-    utilities: Mapping[FailureLabel, float] = field(default_factory=lambda: PAPER_UTILITIES)
-    clip: tuple[float, float] = CLIP
-
-    def __post_init__(self) -> None:
-        check_clip(self.clip)
-
-    def weights(self, rollouts: Sequence[Judged]) -> tuple[float, ...]:
-        """The expected utility of each rollout's labels, clipped; 1 for one with a fault."""
-        return tuple(
-            1.0 if one.fault else diagnostic_weight(one.labels, self.utilities, self.clip)
-            for one in rollouts
-        )
-
-
-_HALVINGS = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeanNormalised:
-    """The weights of another weighting, scaled so that their mean over the batch is 1.
-
-    SEAL does not do that. Its mean weight is then a factor on the learning rate, 1.5 to 1.7 with
-    the paper's table while most rollouts fail, and a gain may come from that alone. What is held
-    here is the mean, either of the weights or of the sizes of the advantages; the sum of a group's
-    weighted advantages is 0 with neither, as it is not in SEAL: with 2 of 8 rollouts passing, and
-    weights of 1 and 2 before a mean of 1 was held, it was -1.85 where sizes add up to 6.5.
+    SEAL leaves the weights as they are. Their mean is then a factor on the learning rate, 1.5 to
+    1.7 while most rollouts fail, and a gain may come from that alone. ``normalised`` holds the mean
+    of the sizes of the advantages. The sum of a group's weighted advantages is 0 with neither, as
+    it is not in SEAL: with 2 of 8 rollouts passing, and weights of 1 and 2 before a mean of 1 was
+    held, it was -1.85 where sizes add up to 6.5.
 
     Attributes:
-        inner: Gives the weights.
+        normalised: Whether weights are scaled so that the gradient keeps its size.
         scaled: Whether advantages are divided by the group's deviation, as the engine does it.
-        clip: Least and largest weight after scaling; 1 lies between them.
-
-    Raises:
-        UsageError: The bounds are not positive, or 1 is not between them.
     """
 
-    inner: Weighting
-    clip: tuple[float, float] = CLIP
+    normalised: bool = True
     scaled: bool = True
 
-    def __post_init__(self) -> None:
-        check_clip(self.clip)
-        if not self.clip[0] <= 1 <= self.clip[1]:
-            raise UsageError(
-                f"weights from {self.clip[0]:g} to {self.clip[1]:g} can not have a mean of 1; give "
-                "bounds with 1 between them"
-            )
-
     def weights(self, rollouts: Sequence[Judged]) -> tuple[float, ...]:
-        """The scaled weights; those with a fault are 1 and do not count in the mean."""
-        plain = self.inner.weights(rollouts)
-        sound = [at for at, one in enumerate(rollouts) if not one.fault]
-        sizes = self._sizes([rollouts[at] for at in sound])
-        scaled = iter(scaled_to_mean([plain[at] for at in sound], self.clip, sizes=sizes))
-        return tuple(1.0 if one.fault else next(scaled) for one in rollouts)
+        """A positive weight for each rollout; 1 for one with a fault, which counts in no mean."""
+        sound = [one for one in rollouts if not one.fault]
+        plain: Sequence[float] = [diagnostic_weight(one.labels) for one in sound]
+        if self.normalised:
+            plain = scaled_to_mean(plain, sizes=self._sizes(sound))
+        given = iter(plain)
+        return tuple(1.0 if one.fault else next(given) for one in rollouts)
 
     def _sizes(self, rollouts: Sequence[Judged]) -> Sequence[float]:
         """The size of each rollout's advantage; equal ones where no group has any."""
@@ -217,11 +139,11 @@ class MeanNormalised:
         return sizes if any(sizes) else [1.0] * len(rollouts)
 
 
+_HALVINGS = 200
+
+
 def scaled_to_mean(
-    weights: Sequence[float],
-    clip: tuple[float, float] = CLIP,
-    *,
-    sizes: Sequence[float] | None = None,
+    weights: Sequence[float], *, sizes: Sequence[float] | None = None
 ) -> tuple[float, ...]:
     """clip(c w) with the one c for which the mean is 1.
 
@@ -231,7 +153,6 @@ def scaled_to_mean(
 
     Args:
         weights: Positive numbers.
-        clip: Least and largest of what comes out.
         sizes: How much each counts in the mean, some of them above 0; equally without them.
 
     Example:
@@ -242,12 +163,12 @@ def scaled_to_mean(
     """
     if not weights:
         return ()
-    low, high = clip[0] / max(weights), clip[1] / min(weights)
+    low, high = CLIP[0] / max(weights), CLIP[1] / min(weights)
     counts = [1.0] * len(weights) if sizes is None else sizes
     whole = math.fsum(counts)
     factor = whole / math.fsum(map(mul, counts, weights))
     for _ in range(_HALVINGS):
-        scaled = _clipped(weights, factor, clip)
+        scaled = [_clipped(factor * one) for one in weights]
         excess = math.fsum(map(mul, counts, scaled)) - whole
         if excess == 0 or not low < high:
             break
@@ -256,10 +177,8 @@ def scaled_to_mean(
         if middle in {low, high}:
             break
         factor = middle
-    return _clipped(weights, factor, clip)
+    return tuple(_clipped(factor * one) for one in weights)
 
 
-def _clipped(
-    weights: Sequence[float], factor: float, clip: tuple[float, float]
-) -> tuple[float, ...]:
-    return tuple(min(max(factor * one, clip[0]), clip[1]) for one in weights)
+def _clipped(weight: float) -> float:
+    return min(max(weight, CLIP[0]), CLIP[1])

@@ -17,7 +17,6 @@ from agentkit.evaluation import Benchmark
 from agentkit.evolution import (
     CheckResult,
     CompositeStream,
-    EvidenceConfig,
     EvidenceProposer,
     EvolutionStream,
     FeedbackStream,
@@ -290,41 +289,8 @@ def _exchanged(episode: Episode, names: Mapping[str, str]) -> Episode:
     return in_library_names(replace(in_library_names(episode), library_names=names))
 
 
-_KNOBS = EvidenceConfig()
-
-
-def proposers_of(
-    settings: CoevolutionSettings,
-    *,
-    feedback_model: ChatModel | None = None,
-    knobs: EvidenceConfig = _KNOBS,
-) -> tuple[Proposer, ...]:
-    """The proposers that the switches ask for, in the order in which they are heard.
-
-    Composites are no proposals of this kind; see ``distil``.
-
-    Args:
-        settings: The switches.
-        feedback_model: Answers for the feedback path.
-        knobs: How much must have happened before the evidence proposer says anything.
-
-    Raises:
-        UsageError: The feedback path has no model.
-    """
-    found: list[Proposer] = []
-    if settings.evolution:
-        found.append(EvolutionStream())
-    if settings.feedback:
-        if feedback_model is None:
-            raise UsageError("feedback is on and there is no feedback_model to ask; give one")
-        found.append(FeedbackStream(feedback_model))
-    if settings.evidence:
-        found.append(EvidenceProposer(knobs))
-    return tuple(Shuffled(one) for one in found) if settings.shuffled else tuple(found)
-
-
-_POLICY = ValidationPolicy(untrusted=(), model_texts=(), new_rules=(), lost_rules=())
-_VALIDATE = partial(validate, policy=_POLICY)
+_TRUSTING = ValidationPolicy(untrusted=(), model_texts=(), new_rules=(), lost_rules=())
+_VALIDATE = partial(validate, policy=_TRUSTING)
 """The tools of tasks are simulated by the run itself, and numbers alone decide what is kept."""
 
 _CHECKS = LifecyclePolicy(evidence="none")
@@ -346,7 +312,6 @@ class LibraryKeeper:
         feedback_model: Answers for the feedback path.
         teacher: Writes composites beside those that are mined, where composites are on; None for
             mining alone.
-        knobs: How much must have happened before the evidence proposer says anything.
     """
 
     settings: CoevolutionSettings
@@ -355,8 +320,11 @@ class LibraryKeeper:
     tools: Sequence[Tool] = ()
     feedback_model: ChatModel | None = None
     teacher: ChatModel | None = None
-    knobs: EvidenceConfig = field(default_factory=EvidenceConfig)
     _manager: ToolManager | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.settings.feedback and self.feedback_model is None:
+            raise UsageError("feedback is on and there is no feedback_model to ask; give one")
 
     @property
     def manager(self) -> ToolManager:
@@ -398,8 +366,7 @@ class LibraryKeeper:
             profile: Failures so far.
         """
         settings = self.settings
-        proposers = proposers_of(settings, feedback_model=self.feedback_model, knobs=self.knobs)
-        done = wait_for(library_round(self.manager, proposers, episodes, profile))
+        done = wait_for(library_round(self.manager, self._proposers(), episodes, profile))
         found = self.distil(episodes) if settings.composites else ()
         return replace(done, proposals=(*done.proposals, *found))
 
@@ -444,6 +411,17 @@ class LibraryKeeper:
         else:
             copy_store(ArtifactStore(artifact), self.store)
         self._manager = self._opened()
+
+    def _proposers(self) -> tuple[Proposer, ...]:
+        """The proposers that the switches ask for, in the order in which they are heard."""
+        found: list[Proposer] = []
+        if self.settings.evolution:
+            found.append(EvolutionStream())
+        if self.settings.feedback and self.feedback_model is not None:
+            found.append(FeedbackStream(self.feedback_model))
+        if self.settings.evidence:
+            found.append(EvidenceProposer())
+        return tuple(map(Shuffled, found)) if self.settings.shuffled else tuple(found)
 
     def _opened(self) -> ToolManager:
         return ToolManager(

@@ -35,6 +35,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
 from agentkit.messages import JsonObject
+from agentkit.models.base import ChatModel
 from agentkit_training.coevolution.keeper import LibraryKeeper, LibraryRound, library_size
 from agentkit_training.coevolution.records import (
     CoevolutionStep,
@@ -66,8 +67,8 @@ from agentkit_training.rewards import (
     saved_calls_reward,
     verdict_reward,
 )
-from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.samples import Rollout
+from agentkit_training.runs import ignore
 from agentkit_training.weighting import Weighting, with_weights
 
 
@@ -206,72 +207,6 @@ class Tried:
         }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
-    """What came of a step.
-
-    Attributes:
-        record: Of the step.
-        memory: After it.
-        library: What the next step begins with.
-    """
-
-    record: CoevolutionStep
-    memory: Memory
-    library: Library
-
-    def told(self) -> dict[str, Any]:
-        """What the other processes must know beside the library, as JSON data."""
-        return {"record": self.record.to_json(), "memory": self.memory.to_json()}
-
-
-def decided(
-    keeper: LibraryKeeper,
-    settings: CoevolutionSettings,
-    memory: Memory,
-    *,
-    report: StepReport,
-    before: Library,
-    told: Sequence[Mapping[str, Any]],
-) -> Decision:
-    """Let the profile and the library learn from a step.
-
-    Nothing but the library's store is changed, so that a call that failed can be made again: what
-    was committed by then is known there and not committed twice.
-
-    Args:
-        keeper: The library.
-        settings: What may change it.
-        memory: Before the step.
-        report: Of the engine.
-        before: The library that the prompts were rendered from.
-        told: What each process tried, in order.
-    """
-    started = time.perf_counter()
-    episodes = [Episode.from_json(one) for each in told for one in each["episodes"]]
-    notes = [RolloutNote(**one) for each in told for one in each["notes"]]
-    after = memory.after(episodes, decay=settings.decay)
-    done = LibraryRound()
-    if settings.changes_library:
-        keeper.keep(episodes)
-        done = keeper.decide(episodes, after.profile)
-    library = keeper.library
-    record = CoevolutionStep(
-        step=report.step,
-        version=before.version,
-        digest=before.digest,
-        next_version=library.version,
-        next_digest=library.digest,
-        rollouts=summed(notes),
-        proposals=done.proposals,
-        silent=done.silent,
-        library=library_size(library),
-        update=_of_all(report, told),
-        library_seconds=time.perf_counter() - started,
-    )
-    return Decision(record=record, memory=after, library=library)
-
-
 def _of_all(report: StepReport, told: Sequence[Mapping[str, Any]]) -> StepReport:
     """The report of the whole step, with what each process counted."""
     counts = {name: sum(int(one["counts"][name]) for one in told) for name in COUNTS}
@@ -295,10 +230,6 @@ def weighed(rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks) -> 
     return with_weights(rollouts, weighting.weights(told)[first : first + len(rollouts)])
 
 
-def ignore(record: CoevolutionStep) -> None:
-    """Where records go when nobody looks."""
-
-
 @dataclass(kw_only=True)
 class Coevolution:
     """A ``Source`` whose library learns.
@@ -320,17 +251,17 @@ class Coevolution:
         memory: Failures so far.
 
     Raises:
-        UsageError: A switch is on whose part is missing.
+        UsageError: The interface is switched on, and none of its parts is.
     """
 
-    model: RolloutModel
+    model: ChatModel
     keeper: LibraryKeeper
     settings: CoevolutionSettings
     benchmark: Benchmark
     reward: Reward = verdict_reward
     asking: EvaluationSettings = field(default_factory=EvaluationSettings)
-    weighting: Weighting | None = None
-    interface: LearningInterface | None = None
+    weighting: Weighting = Weighting()  # noqa: RUF009 - immutable
+    interface: LearningInterface = LearningInterface()  # noqa: RUF009 - immutable
     ranks: Ranks = field(default_factory=Alone)
     listen: Callable[[CoevolutionStep], None] = ignore
     records: list[CoevolutionStep] = field(init=False, default_factory=list)
@@ -339,15 +270,8 @@ class Coevolution:
     _tried: Tried | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        wanted, keeper = self.settings, self.keeper
-        missing = {
-            "weighting": wanted.weighting and self.weighting is None,
-            "interface": wanted.interface and self.interface is None,
-            "keeper.feedback_model": wanted.feedback and keeper.feedback_model is None,
-        }
-        absent = [name for name, is_missing in missing.items() if is_missing]
-        if absent:
-            raise UsageError(f"the settings ask for it and it is not given: {', '.join(absent)}")
+        if self.settings.interface and not self.interface.can_show:
+            raise UsageError("the settings ask for an interface, and the one given shows nothing")
 
     @property
     def steps(self) -> int:
@@ -372,7 +296,7 @@ class Coevolution:
         found: tuple[Rollout, ...] = ()
         if own:
             found = rewarded(self._collected(own, library, step), self._reward(library))
-        if self.settings.weighting and self.weighting is not None:
+        if self.settings.weighting:
             found = weighed(found, self.weighting, self.ranks)
         self._tried = Tried(step=step, library=library, rollouts=found)
         self.keeper.keep(self._tried.episodes)
@@ -445,7 +369,7 @@ class Coevolution:
 
     def _interface(self) -> LearningInterface:
         """The interface that the profile asks for now (SEAL, Eq. 15); all off without one."""
-        if not self.settings.interface or self.interface is None:
+        if not self.settings.interface:
             return LearningInterface()
         return self.interface.updated(self.memory.shown(closed_loop=self.settings.closed_loop))
 
@@ -461,26 +385,52 @@ class Coevolution:
 
     def _decided(self, report: StepReport, tried: Tried) -> tuple[CoevolutionStep, Memory, Library]:
         """What rank 0 makes of the step, taken up in every process."""
-        made: list[Decision] = []
+        made: list[tuple[CoevolutionStep, Memory]] = []
 
         def decide(told: Sequence[JsonObject]) -> Library:
-            done = decided(
-                self.keeper,
-                self.settings,
-                self.memory,
-                report=report,
-                before=tried.library,
-                told=told,
-            )
-            made.append(done)
-            return done.library
+            record, memory, library = self._learned(report, tried.library, told)
+            made.append((record, memory))
+            return library
 
         library = synchronise(
             tried.library, tried.told(report), decide, ranks=self.ranks, tools=self.keeper.tools
         )
         if made:
-            self.ranks.broadcast(made[0].told())
-            return made[0].record, made[0].memory, library
+            record, memory = made[0]
+            self.ranks.broadcast({"record": record.to_json(), "memory": memory.to_json()})
+            return record, memory, library
         told = self.ranks.broadcast(None)
         record = CoevolutionStep.from_json(told["record"])
         return record, Memory.from_json(told["memory"]), library
+
+    def _learned(
+        self, report: StepReport, before: Library, told: Sequence[JsonObject]
+    ) -> tuple[CoevolutionStep, Memory, Library]:
+        """Let the profile and the library learn from what each process tells, in order.
+
+        Nothing but the library's store is changed, so that a call that failed can be made again:
+        what was committed by then is known there and not committed twice.
+        """
+        started = time.perf_counter()
+        episodes = [Episode.from_json(one) for each in told for one in each["episodes"]]
+        notes = [RolloutNote(**one) for each in told for one in each["notes"]]
+        memory = self.memory.after(episodes, decay=self.settings.decay)
+        done = LibraryRound()
+        if self.settings.changes_library:
+            self.keeper.keep(episodes)
+            done = self.keeper.decide(episodes, memory.profile)
+        library = self.keeper.library
+        record = CoevolutionStep(
+            step=report.step,
+            version=before.version,
+            digest=before.digest,
+            next_version=library.version,
+            next_digest=library.digest,
+            rollouts=summed(notes),
+            proposals=done.proposals,
+            silent=done.silent,
+            library=library_size(library),
+            update=_of_all(report, told),
+            library_seconds=time.perf_counter() - started,
+        )
+        return record, memory, library

@@ -24,12 +24,13 @@ from typing import Any
 from agentkit._waiting import wait_for
 from agentkit.episodes import Episode
 from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.models.base import ChatModel
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.records import ProposalOutcome
 from agentkit_training.coevolution.settings import as_learned_from, with_stable_ids
 from agentkit_training.coevolution.tasks import warm_up_seed
 from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, led
-from agentkit_training.rollout.collecting import RolloutModel, collect
+from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.samples import Rollout
 
 
@@ -49,7 +50,7 @@ class WarmUp:
 
 
 def warm_up(
-    model: RolloutModel,
+    model: ChatModel,
     keeper: LibraryKeeper,
     seed_tasks: Benchmark,
     *,

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.models.base import ModelSettings
 from agentkit.models.prompt_format import PromptFormat
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.engines.base import Engine, OptimizerSettings
@@ -29,7 +30,6 @@ from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn, Writer
 from agentkit_training.runs import TrackerName
 from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.toolace.records import ToolAceSection
-from agentkit_training.weighting import FixedWeighting, MeanNormalised, Weighting
 
 LEAST_FOR_BLOCKS = 160
 """Tokens that an answer needs to hold a call and a ``<description>`` block (ToolDNA)."""
@@ -220,15 +220,6 @@ class WeightingSection:
     """
 
     normalised: bool = True
-
-    def make(self, *, scaled: bool = True) -> Weighting:
-        """The weighting.
-
-        Args:
-            scaled: Whether the engine divides advantages by the group's deviation.
-        """
-        plain = FixedWeighting()
-        return MeanNormalised(inner=plain, scaled=scaled) if self.normalised else plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -471,7 +462,10 @@ class CoevolveConfig:
     @property
     def asked(self) -> EvaluationSettings:
         """How tasks are asked, in a cold start, in steps and when they are measured."""
-        return replace(self.asking.settings(), tools=self.coevolution.tools)
+        asked = replace(self.asking.settings(), tools=self.coevolution.tools)
+        if not self.rollout_model:
+            return asked
+        return replace(asked, settings=ModelSettings(max_tokens=self.policy.answer_tokens))
 
     @property
     def asked_models(self) -> Mapping[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from agentkit.library import Library
@@ -13,8 +12,8 @@ from agentkit.library.library import link
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
-from agentkit_training.distributed.ranks import Ranks
-from agentkit_training.errors import LibraryMismatchError, PeerError, TrainingError
+from agentkit_training.distributed.ranks import Beat, Ranks, led
+from agentkit_training.errors import LibraryMismatchError, TrainingError
 
 
 def library_changes(before: Library, after: Library) -> dict[str, Any]:
@@ -84,8 +83,9 @@ def synchronise(
 ) -> Library:
     """The library that all processes go on with.
 
-    Four short messages: the reports to rank 0; what changed to everybody (a few bytes when nothing
-    did); the digests of what each process came to, back; whether they agree.
+    A few short messages: the reports to rank 0; that it has decided, and what changed, to everybody
+    (a few bytes when nothing did); the digests of what each process came to, back; whether they
+    agree.
 
     Args:
         library: The one that all processes hold now.
@@ -103,47 +103,20 @@ def synchronise(
     reports = ranks.gather(report)
     if ranks.world == 1:
         return decide(reports)
-    if ranks.rank == 0:
-        return _led(library, reports, decide, ranks)
-    return _followed(library, ranks, tools)
 
+    def decided(_: Beat) -> tuple[Library, dict[str, Any]]:
+        found = decide(reports)
+        return found, library_changes(library, found)
 
-def _led(
-    library: Library,
-    reports: Sequence[Any],
-    decide: Callable[[Sequence[Any]], Library],
-    ranks: Ranks,
-) -> Library:
+    made = led(ranks, decided)
+    changes = ranks.broadcast(None if made is None else made[1])
     try:
-        decided = decide(reports)
-        message = {"changes": library_changes(library, decided)}
-    except BaseException as error:  # the others must not wait for an answer in vain
-        with suppress(RuntimeError):  # where they are gone already, the error at hand counts
-            ranks.broadcast({"error": f"{type(error).__name__}: {error}"})
-        raise
-    ranks.broadcast(message)
-    answers = ranks.gather({"digest": library_fingerprint(decided)})
-    ranks.broadcast(answers)
-    _check(answers)
-    return decided
-
-
-def _followed(library: Library, ranks: Ranks, tools: Iterable[Tool]) -> Library:
-    message = ranks.broadcast(None)
-    if "error" in message:
-        raise PeerError(
-            f"rank 0 could not decide about the library: {message['error']}; mend that and go on "
-            "from the last checkpoint"
-        )
-    try:
-        followed = with_changes(library, message["changes"], tools=tools)
+        followed = with_changes(library, changes, tools=tools) if made is None else made[0]
         answer = {"digest": library_fingerprint(followed)}
     except BaseException as error:
-        ranks.gather({"error": f"{type(error).__name__}: {error}"})
-        ranks.broadcast(None)
+        ranks.broadcast(ranks.gather({"error": f"{type(error).__name__}: {error}"}))
         raise
-    ranks.gather(answer)
-    _check(ranks.broadcast(None))
+    _check(ranks.broadcast(ranks.gather(answer)))
     return followed
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentkit_training.engines.base import OptimizerSettings
+from agentkit_training.engines.objective import Objective
 from agentkit_training.errors import CheckpointError, PolicyError
 from agentkit_training.files import save_tensors
 from agentkit_training.policy.policy import Policy
@@ -42,20 +43,43 @@ def adam_for(policy: Policy, settings: OptimizerSettings) -> torch.optim.AdamW:
 
 
 @dataclass(kw_only=True)
-class KeptAdam:
-    """How far an engine is, and the AdamW that it got there with.
+class AdamEngine:
+    """What engines that step an AdamW have in common: settings, and how far they are.
 
     Attributes:
-        file: The name of its file in a checkpoint.
+        optimizer: How the weights follow the gradient.
+        objective: What an update makes larger.
+        scaled: Whether advantages are divided by the group's deviation.
+        reference: What the KL divergence is taken to; None leaves it out.
+        max_tokens: Most tokens that are read at once; memory grows with it, the gradient does not
+            change.
+        gradient_checkpointing: Whether an update computes activations again instead of keeping
+            them: less memory for long prompts, about a third more work.
+        seed: Of what an update draws, such as dropout and the order of rows: they depend on it, the
+            step and the process alone, so that a run that was restored draws the same.
         step: Steps that were taken.
     """
 
-    file: str
-    step: int = 0
+    FILE: ClassVar[str]
+    """The name of the state in a checkpoint."""
+
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    objective: Objective = field(default_factory=Objective)
+    scaled: bool = True
+    reference: Policy | None = None
+    max_tokens: int = 4096
+    gradient_checkpointing: bool = False
+    seed: int = 0
+    step: int = field(init=False, default=0)
     _adam: torch.optim.Optimizer | None = field(init=False, default=None)
     _restored: Path | None = field(init=False, default=None)
 
-    def of(self, policy: Policy, settings: OptimizerSettings) -> torch.optim.Optimizer:
+    @property
+    def has_divergence(self) -> bool:
+        """Whether the KL divergence to a reference is a part of the loss."""
+        return self.reference is not None and self.objective.kl_coefficient != 0
+
+    def _optimiser_of(self, policy: Policy) -> torch.optim.Optimizer:
         """The optimiser of a policy's trainable weights.
 
         It goes on from a restored state, or from what an earlier call gave.
@@ -63,7 +87,7 @@ class KeptAdam:
         Raises:
             CheckpointError: A restored state is damaged, or of another model.
         """
-        adam = adam_for(policy, settings)
+        adam = adam_for(policy, self.optimizer)
         if self._restored is not None:
             self.step = _load(self._restored, adam)
             self._restored = None
@@ -79,20 +103,20 @@ class KeptAdam:
             CheckpointError: It can not be written, as on a full disk.
         """
         state = None if self._adam is None else self._adam.state_dict()
-        save_tensors({"step": self.step, "adam": state}, folder / self.file)
+        save_tensors({"step": self.step, "adam": state}, folder / self.FILE)
 
     def restore(self, folder: Path) -> None:
-        """Go on from what ``save`` wrote; it is read when the optimiser is asked for.
+        """Go on from what ``save`` wrote; it is read when training begins.
 
         Raises:
             CheckpointError: There is no such state in ``folder``.
         """
-        if not (folder / self.file).is_file():
+        if not (folder / self.FILE).is_file():
             raise CheckpointError(
-                f"{folder} holds no {self.file}, the state of this engine; go on with the engine "
+                f"{folder} holds no {self.FILE}, the state of this engine; go on with the engine "
                 "that the run was begun with"
             )
-        self._restored = folder / self.file
+        self._restored = folder / self.FILE
 
 
 def _load(path: Path, adam: torch.optim.Optimizer) -> int:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
-from agentkit_training.engines.adam import KeptAdam
+from agentkit_training.engines.adam import AdamEngine
 from agentkit_training.engines.base import (
     COUNTS,
-    OptimizerSettings,
     Share,
     Source,
     StepReport,
     drawing,
     rate_factor,
 )
-from agentkit_training.engines.objective import Limits, Objective
+from agentkit_training.engines.objective import Limits
 from agentkit_training.engines.packing import TrainingRow, mini_batches, training_rows
 from agentkit_training.engines.update import update
 from agentkit_training.errors import check_least
@@ -32,40 +30,23 @@ if TYPE_CHECKING:
     import torch
 
 
-_STATE = "lean.pt"
-
-
 @dataclass(kw_only=True)
-class LeanEngine:
-    """Trains in this process.
+class LeanEngine(AdamEngine):
+    """Trains in this process. ``AdamEngine`` has the other attributes.
+
+    With more than one update a step the objective's ``old_logprobs`` must be ``sampled``.
 
     Attributes:
-        optimizer: How the weights follow the gradient.
-        objective: What an update makes larger. With more than one update a step its
-            ``old_logprobs`` must be ``sampled``.
-        scaled: Whether advantages are divided by the group's deviation.
-        reference: What the KL divergence is taken to; None leaves it out.
-        max_tokens: Most tokens of an update that are read at once; memory grows with it, the
-            gradient does not change.
         max_logits: Most numbers of logits of an update at once, see ``Limits``.
         iterations: How often a step's rollouts are gone through (mu in GRPO).
         mini_batches: Updates in each iteration; groups stay whole.
-        gradient_checkpointing: Whether an update computes activations again instead of keeping
-            them: less memory for long prompts, about a third more work.
-        seed: Of what an update draws, such as dropout: it depends on it and the step alone.
     """
 
-    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
-    objective: Objective = field(default_factory=Objective)
-    scaled: bool = True
-    reference: Policy | None = None
-    max_tokens: int = 4096
+    FILE = "lean.pt"
+
     max_logits: int = 1 << 24
     iterations: int = 1
     mini_batches: int = 1
-    gradient_checkpointing: bool = False
-    seed: int = 0
-    _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
 
     def __post_init__(self) -> None:
         check_least(self, "iterations", "mini_batches")
@@ -82,14 +63,14 @@ class LeanEngine:
         Raises:
             CheckpointError: A restored state is damaged, or of another model.
         """
-        adam = self._kept.of(policy, self.optimizer)
-        while self._kept.step < steps:
+        adam = self._optimiser_of(policy)
+        while self.step < steps:
             rate = self.optimizer.learning_rate
-            rate *= rate_factor(self.optimizer, step=self._kept.step, steps=steps)
+            rate *= rate_factor(self.optimizer, step=self.step, steps=steps)
             for group in adam.param_groups:
                 group["lr"] = rate
             started = time.perf_counter()
-            rollouts = source.rollouts(self._kept.step, Share())
+            rollouts = source.rollouts(self.step, Share())
             rolled = time.perf_counter()
             done = self._updates(policy, rollouts, adam)
             report = replace(
@@ -98,7 +79,7 @@ class LeanEngine:
                 rollout_seconds=rolled - started,
                 update_seconds=time.perf_counter() - rolled,
             )
-            self._kept.step += 1
+            self.step += 1
             source.finished(report)
 
     def _updates(
@@ -108,10 +89,19 @@ class LeanEngine:
         rows = training_rows(rollouts, scaled=self.scaled)
         with (
             recomputing(policy, wanted=self.gradient_checkpointing),
-            drawing(policy.device, self.seed, self._kept.step),
+            drawing(policy.device, self.seed, self.step),
         ):
             return [
-                self._update(policy, batch, adam)
+                update(
+                    policy,
+                    batch,
+                    adam,
+                    self.objective,
+                    reference=self.reference,
+                    max_gradient_norm=self.optimizer.max_gradient_norm,
+                    step=self.step,
+                    limits=Limits(tokens=self.max_tokens, logits=self.max_logits),
+                )
                 for number in range(self.iterations)
                 for batch in self._batches(rows, number)
             ]
@@ -119,37 +109,7 @@ class LeanEngine:
     def _batches(self, rows: list[TrainingRow], iteration: int) -> list[list[TrainingRow]]:
         if self.mini_batches == 1:
             return [rows]
-        return mini_batches(rows, count=self.mini_batches, seed=(self._kept.step, iteration))
-
-    def _update(
-        self, policy: Policy, rows: Sequence[TrainingRow], adam: torch.optim.Optimizer
-    ) -> StepReport:
-        return update(
-            policy,
-            rows,
-            adam,
-            self.objective,
-            reference=self.reference,
-            max_gradient_norm=self.optimizer.max_gradient_norm,
-            step=self._kept.step,
-            limits=Limits(tokens=self.max_tokens, logits=self.max_logits),
-        )
-
-    def save(self, folder: Path) -> None:
-        """Write step and optimiser state into ``folder``; see ``Engine.save``.
-
-        Raises:
-            CheckpointError: It can not be written, as on a full disk.
-        """
-        self._kept.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
-
-        Raises:
-            CheckpointError: There is no such state in ``folder``.
-        """
-        self._kept.restore(folder)
+        return mini_batches(rows, count=self.mini_batches, seed=(self.step, iteration))
 
 
 _MEANS = ("loss", "gradient_norm", "entropy", "divergence", "clip_share")

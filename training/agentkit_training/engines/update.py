@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentkit_training.engines.base import StepReport
@@ -29,61 +29,6 @@ from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tokens:
-    """Tokens that bear loss, one entry each.
-
-    Attributes:
-        logprobs: Under the current weights.
-        old: What the ratio is taken against.
-        sampled: When the tokens were written.
-        advantages: Of the rollouts that they belong to.
-        reference: Under the reference; None without one.
-        entropies: Of the distributions that they stand in.
-    """
-
-    logprobs: torch.Tensor
-    old: torch.Tensor
-    sampled: torch.Tensor
-    advantages: torch.Tensor
-    reference: torch.Tensor | None
-    entropies: torch.Tensor
-
-
-class Gathered:
-    """Sums over pieces of a batch."""
-
-    def __init__(self) -> None:
-        self._tokens = 0
-        self._entropy = self._divergence = self._clipped = self._log_ratio = 0.0
-
-    def add(self, tokens: Tokens, objective: Objective) -> None:
-        """Add a piece."""
-        logprobs = tokens.logprobs.detach()
-        if not len(logprobs):
-            return
-        clipped = is_clipped(
-            logprobs, old=tokens.old, advantages=tokens.advantages, objective=objective
-        )
-        self._tokens += len(logprobs)
-        self._entropy += float(tokens.entropies.sum())
-        self._clipped += int(clipped.sum())
-        if tokens.reference is not None:
-            self._divergence += float(divergences(logprobs, tokens.reference).sum())
-        distance = (logprobs - tokens.sampled).abs().max()
-        self._log_ratio = max(self._log_ratio, float(distance))
-
-    def means(self) -> dict[str, float]:
-        """The means so far over tokens that were read and bear loss, as a report names them."""
-        tokens = max(1, self._tokens)
-        return {
-            "entropy": self._entropy / tokens,
-            "divergence": self._divergence / tokens,
-            "clip_share": self._clipped / tokens,
-            "max_log_ratio": self._log_ratio,
-        }
 
 
 def update(
@@ -143,7 +88,10 @@ def update(
         read_tokens=batch.read_tokens,
         loss_tokens=sum(row.length for row in fitting),
         too_long=len(rows) - len(fitting),
-        **batch.gathered.means(),
+        entropy=batch.entropy / max(1, batch.tokens),
+        divergence=batch.divergence / max(1, batch.tokens),
+        clip_share=batch.clipped / max(1, batch.tokens),
+        max_log_ratio=batch.max_log_ratio,
     )
 
 
@@ -159,7 +107,11 @@ class _Batch:
     loss: float = 0.0
     read_rows: int = 0
     read_tokens: int = 0
-    gathered: Gathered = field(default_factory=Gathered)
+    tokens: int = 0  # that were read and bear loss; what follows is summed over them
+    entropy: float = 0.0
+    divergence: float = 0.0
+    clipped: int = 0
+    max_log_ratio: float = 0.0
 
     def __post_init__(self) -> None:
         size = batch_size(self.rows)
@@ -203,24 +155,23 @@ class _Batch:
         logprobs = scores.logprobs[written]
         sampled = torch.tensor([one for s in sequences for one in s.logprobs], device=device)
         sampled = sampled[written]
-        tokens = Tokens(
-            logprobs=logprobs,
-            old=logprobs.detach() if self.objective.old_logprobs == "current" else sampled,
-            sampled=sampled,
-            advantages=spread([row.advantage for row, _ in chosen]),
-            reference=torch.cat([self._referred[one] for one in places])[written]
-            if self._referred
-            else None,
-            entropies=scores.entropies[written],
-        )
+        old = logprobs.detach() if self.objective.old_logprobs == "current" else sampled
+        advantages = spread([row.advantage for row, _ in chosen])
+        reference = None
+        if self._referred:
+            reference = torch.cat([self._referred[one] for one in places])[written]
         losses = token_losses(
-            tokens.logprobs,
-            old=tokens.old,
-            advantages=tokens.advantages,
-            reference=tokens.reference,
-            objective=self.objective,
+            logprobs, old=old, advantages=advantages, reference=reference, objective=self.objective
         )
-        self.gathered.add(tokens, self.objective)
+        now = logprobs.detach()
+        self.tokens += len(now)
+        self.entropy += float(scores.entropies[written].sum())
+        self.clipped += int(
+            is_clipped(now, old=old, advantages=advantages, objective=self.objective).sum()
+        )
+        if reference is not None:
+            self.divergence += float(divergences(now, reference).sum())
+        self.max_log_ratio = max(self.max_log_ratio, float((now - sampled).abs().max()))
         loss = (losses * spread([share for _, share in chosen])).sum()
         self.loss += float(loss.detach())
         return loss

@@ -263,12 +263,6 @@ class PromptReader:
         """The tools that a prompt offers, under the names that it gives them."""
         return self._offered[prompt]
 
-    def expect(self, runs: int) -> None:
-        """Nothing waits here, so that it does not matter how many runs are under way."""
-
-    def forget(self) -> None:
-        """Nothing is remembered."""
-
 
 class _Rendering:
     """Answers nothing, and says what it read."""

@@ -31,6 +31,7 @@ from agentkit_training.generation.reading import last_columns, padding_mask
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
 from agentkit_training.policy.saving import put_weights, trainable_weights
+from agentkit_training.runs import ignore
 
 if TYPE_CHECKING:
     import torch
@@ -99,10 +100,6 @@ class SftReport:
 
 
 Listener: TypeAlias = Callable[[SftStep], None]
-
-
-def ignore(_: SftStep) -> None:
-    """Listen to nothing."""
 
 
 IGNORED = -100

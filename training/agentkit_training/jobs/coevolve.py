@@ -12,7 +12,7 @@ from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark
 from agentkit.interop.export import read_artifact, write_artifact
 from agentkit.library.store import Store
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, resolve_model
+from agentkit.models.base import ChatModel, resolve_model
 from agentkit_training.coevolution.checkpoint import (
     FrozenEngine,
     coevolve,
@@ -44,50 +44,11 @@ from agentkit_training.jobs.running import (
 )
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
-from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.runs import Listener, RunDirectory, StepRecord, ignore
+from agentkit_training.weighting import Weighting
 
 _WARM, _WARM_LIBRARY = "warm-up", "warm-library.json"
 _COLD, _COLD_FOLDER = "cold start", "cold-start"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OutsideModel:
-    """A ``RolloutModel`` that records no tokens: for runs in which only the library learns.
-
-    A small model that writes freely makes hardly a call that can be read, and nothing is learned
-    from it. Through the runtime the same weights answer under a grammar, and every call comes to
-    the tool that refuses it.
-
-    Attributes:
-        model: Answers, one request after another or as it likes.
-        max_tokens: Longest answer, unless a request's settings say otherwise.
-    """
-
-    model: ChatModel
-    max_tokens: int
-
-    @property
-    def name(self) -> str:
-        """The model's name, for records."""
-        return self.model.name
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        """Answer one request.
-
-        Raises:
-            ModelError: The model could not answer.
-        """
-        settings = request.settings
-        if settings.max_tokens is None:
-            settings = replace(settings, max_tokens=self.max_tokens)
-        return await self.model.complete(replace(request, settings=settings))
-
-    def expect(self, runs: int) -> None:
-        """Nothing to prepare: requests are not answered together."""
-
-    def forget(self) -> None:
-        """Nothing is kept of earlier answers."""
 
 
 def coevolve_job(
@@ -133,14 +94,14 @@ def coevolve_job(
 @contextmanager
 def _trying(
     config: CoevolveConfig, policy: Policy, writer: VllmWriter | None
-) -> Iterator[RolloutModel]:
+) -> Iterator[ChatModel]:
     """What tries the tasks: the policy, or the model in its place."""
     if not config.rollout_model:
         yield config.policy.model(policy, writer=writer)
         return
     model = resolve_model(config.rollout_model)
     try:
-        yield OutsideModel(model=model, max_tokens=config.policy.answer_tokens)
+        yield model
     finally:
         close_model(model)
 
@@ -151,7 +112,7 @@ class _Coevolve:
 
     config: CoevolveConfig
     at: Started
-    model: RolloutModel
+    model: ChatModel
     writer: VllmWriter | None
     log: Listener
     source: Coevolution = field(init=False)
@@ -176,7 +137,9 @@ class _Coevolve:
                 config.reward, train, strict_format=config.coevolution.strict_format
             ),
             asking=config.asked,
-            weighting=config.weighting.make(scaled=config.engine.scaled),
+            weighting=Weighting(
+                normalised=config.weighting.normalised, scaled=config.engine.scaled
+            ),
             interface=config.interface,
             ranks=self.at.ranks,
             listen=self._told,

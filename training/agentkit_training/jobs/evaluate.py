@@ -10,21 +10,17 @@ from pathlib import Path
 
 import yaml
 
-from agentkit import open_store
 from agentkit._waiting import wait_for
-from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation import (
     Benchmark,
     EvaluationReport,
     EvaluationSettings,
-    episodes_of_run,
-    evaluate,
     summarise,
 )
 from agentkit.evaluation.settings import ToolSource
 from agentkit.library import Library
-from agentkit.models.base import ChatModel, ModelSettings, resolve_model
+from agentkit.models.base import ChatModel, resolve_model
 from agentkit.retrieval import Retriever
 from agentkit_training.coevolution.checkpoint import LIBRARY as KEPT_LIBRARY, newest_checkpoint
 from agentkit_training.coevolution.tasks import with_composites
@@ -43,8 +39,6 @@ from agentkit_training.policy.saving import CONFIG as ADAPTER_CONFIG, restore_we
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.runs import CONFIG, RunDirectory
-
-_RUN = "evaluation"
 
 
 def evaluate_job(
@@ -76,39 +70,22 @@ def evaluate_job(
     Raises:
         RunError: The model failed again and again.
     """
-    tasks = benchmark if library is None else with_composites(benchmark, library)
-
-    async def asked() -> tuple[Episode, ...]:
-        if isinstance(model, PolicyModel):  # all attempts at once, as in training
-            rollouts = await collect(
-                model,
-                tasks,
-                library=library,
-                attempts=attempts,
-                temperature=temperature,
-                settings=settings,
-                retriever=retriever,
-            )
-            return tuple(episode for one in rollouts for episode in one.episodes)
-        store = open_store("memory:")
-        wanted = ModelSettings(temperature=temperature)
-        try:
-            await evaluate(
-                tasks,
-                model=model,
-                store=store,
-                run=_RUN,
-                library=library,
-                settings=replace(settings, attempts=attempts, settings=wanted),
-                concurrency=concurrency,
-                retriever=retriever,
-            )
-            return tuple(episodes_of_run(store, _RUN))
-        finally:
-            store.close()
-
+    rollouts = wait_for(
+        collect(
+            model,
+            benchmark if library is None else with_composites(benchmark, library),
+            library=library,
+            attempts=attempts,
+            temperature=temperature,
+            seed=0 if isinstance(model, PolicyModel) else None,
+            settings=settings,
+            retriever=retriever,
+            concurrency=None if isinstance(model, PolicyModel) else concurrency,
+        )
+    )
     planned = Counter(task.category for task in benchmark.tasks for _ in range(attempts))
-    return summarise(wait_for(asked()), planned=planned, command=command)
+    episodes = [episode for one in rollouts for episode in one.episodes]
+    return summarise(episodes, planned=planned, command=command)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from agentkit.errors import MissingExtraError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evolution.repository import LibraryStore
 from agentkit.library import Library
+from agentkit.models.base import ChatModel
 from agentkit.retrieval import Retriever
 from agentkit_training.coevolution.source import told_by_all
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
@@ -26,7 +27,7 @@ from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import save_policy
 from agentkit_training.report import run_html
-from agentkit_training.rollout.collecting import RolloutModel, collect
+from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.runs import Listener, RunDirectory, StepRecord, begun, ignore, run_log
 from agentkit_training.tasks.loading import load_tasks_for_training, out_of_reach
@@ -193,7 +194,7 @@ def tell_of_tasks(at: Started, config: SftConfig | CoevolveConfig, log: Listener
 
 
 def measured(
-    model: RolloutModel,
+    model: ChatModel,
     benchmark: Benchmark,
     *,
     step: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentkit import open_store
 from agentkit.episodes import Episode
@@ -18,13 +18,14 @@ from agentkit.evaluation import (
 )
 from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.library import Library
-from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.models.base import ChatModel
 from agentkit.retrieval import Retriever
 from agentkit_training.rollout.samples import Rollout, token_sequences
 
 _RUN = "rollout"
 
 
+@runtime_checkable
 class RolloutModel(ChatModel, Protocol):
     """A model that answers the requests of many runs together: ``PolicyModel``, or a wrapper."""
 
@@ -38,15 +39,16 @@ class RolloutModel(ChatModel, Protocol):
 
 
 async def collect(
-    model: RolloutModel,
+    model: ChatModel,
     benchmark: Benchmark,
     *,
     library: Library | None = None,
     attempts: int = 8,
     temperature: float = 1.0,
-    seed: int = 0,
+    seed: int | None = 0,
     settings: EvaluationSettings | None = None,
     retriever: Retriever | None = None,
+    concurrency: int | None = None,
 ) -> tuple[Rollout, ...]:
     """Let the policy try every task ``attempts`` times, all at once.
 
@@ -55,29 +57,31 @@ async def collect(
     temperature alone.
 
     Args:
-        model: The policy.
+        model: The policy, or any other.
         benchmark: The tasks, their tools and how they are judged.
         library: What the tools are called and described as; None for the benchmark's own texts.
         attempts: Rollouts of each task: the group's size G.
         temperature: Of sampling; 0 evaluates.
-        seed: Of the first attempt; each further one has the next.
+        seed: Of the first attempt; each further one has the next. None asks for none.
         settings: How to ask; attempts, temperature and seed are those given here.
         retriever: Finds tools, where ``settings`` want that; None for the default one.
+        concurrency: Attempts under way at a time; all of them for None, so that a policy answers
+            them together.
 
     Returns:
         The rollouts, ordered by task as in the benchmark and then by attempt. Rewards are not
         given yet.
     """
-    asked = replace(
-        settings or EvaluationSettings(),
-        attempts=attempts,
-        settings=ModelSettings(temperature=temperature, seed=seed),
-    )
+    wanted = settings or EvaluationSettings()
+    generation = replace(wanted.settings, temperature=temperature, seed=seed)
+    asked = replace(wanted, attempts=attempts, settings=generation)
+    batching = model if isinstance(model, RolloutModel) else None
     total = len(benchmark.tasks) * attempts
     store = open_store("memory:")
 
     def listen(progress: EvaluationProgress) -> None:
-        model.expect(total - progress.done - progress.unfinished)
+        if batching is not None:
+            batching.expect(total - progress.done - progress.unfinished)
 
     try:
         await evaluate(
@@ -87,14 +91,15 @@ async def collect(
             run=_RUN,
             library=library,
             settings=asked,
-            concurrency=total,
+            concurrency=concurrency or total,
             listen=listen,
             retriever=retriever,
         )
         episodes = tuple(episodes_of_run(store, _RUN))
     finally:
-        model.expect(0)
-        model.forget()
+        if batching is not None:
+            batching.expect(0)
+            batching.forget()
         store.close()
     return _rollouts(benchmark, episodes, 0 if library is None else library.version)
 

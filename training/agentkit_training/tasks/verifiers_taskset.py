@@ -109,7 +109,7 @@ class LibraryTools(vf.Toolset[vf.ToolsetConfig, vf.State]):  # type: ignore[misc
 
 
 class _Said:
-    """Answers as a trace did, turn by turn, and then with nothing: a ``RolloutModel``."""
+    """Answers as a trace did, turn by turn, and then with nothing: a ``ChatModel``."""
 
     name = "trace"
 
@@ -122,12 +122,6 @@ class _Said:
             return ModelResponse(message=AssistantMessage())
         calls = tuple(_made(one) for one in said.tool_calls or ())
         return ModelResponse(message=AssistantMessage(text=said.content or "", tool_calls=calls))
-
-    def expect(self, runs: int) -> None:
-        """Nothing to prepare."""
-
-    def forget(self) -> None:
-        """Nothing is kept."""
 
 
 def _made(call: Any) -> ToolCall:

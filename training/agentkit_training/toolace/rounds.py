@@ -21,6 +21,7 @@ from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import put_weights, trainable_weights
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.runs import ignore
 from agentkit_training.toolace.difficulty import (
     Difficulties,
     GoldAnswer,
@@ -301,10 +302,6 @@ def _samples(estimates: Difficulties, selection: Selection) -> tuple[SampleRecor
         )
         for one in estimates.tasks
     )
-
-
-def ignore(_: Progress) -> None:
-    """Listen to nothing."""
 
 
 async def iterate(

@@ -18,7 +18,7 @@ from agentkit_training.errors import CheckpointError, DivergedError
 from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy
 from agentkit_training.policy.saving import base_digest
-from agentkit_training.weighting import FixedWeighting
+from agentkit_training.weighting import Weighting
 
 ON = CoevolutionSettings(evidence=True, weighting=True, steps=4)
 
@@ -177,7 +177,7 @@ def make(request, begin, clerk):
             "reference": reference_policy(policy),
         }
         switches = CoevolutionSettings(evidence=True, weighting=True, steps=steps)
-        run = begin(switches, policy=policy, weighting=FixedWeighting())
+        run = begin(switches, policy=policy, weighting=Weighting(normalised=False))
         kind_of_engine = LeanEngine if engine == "lean" else TrlEngine
         return replace(run, engine=kind_of_engine(**settings))
 

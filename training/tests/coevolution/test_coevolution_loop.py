@@ -13,6 +13,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import Task
 from agentkit.evolution import Observations
 from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.models.base import ModelSettings
 from agentkit.testing import FunctionModel
 from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.keeper import Shuffled
@@ -27,9 +28,8 @@ from agentkit_training.coevolution.tasks import (
 )
 from agentkit_training.engines.base import Share
 from agentkit_training.interface import LearningInterface
-from agentkit_training.jobs.coevolve import OutsideModel
 from agentkit_training.rewards import verdict_reward
-from agentkit_training.weighting import FixedWeighting
+from agentkit_training.weighting import Weighting
 
 GOOD = """<description>
 Tool Name: loan_rate
@@ -182,10 +182,11 @@ def test_a_step_that_could_not_be_finished_is_finished_by_a_second_call(begin):
 
 
 def test_a_switch_without_its_part_is_refused(begin):
-    """Weighting, interface, feedback and held-out tasks must be given where they are asked for."""
-    settings = CoevolutionSettings(weighting=True, interface=True, feedback=True)
-    with pytest.raises(UsageError, match=r"weighting, interface, keeper.feedback_model"):
-        begin(settings)
+    """An interface and a feedback model must be given where they are asked for."""
+    with pytest.raises(UsageError, match="shows nothing"):
+        begin(CoevolutionSettings(interface=True))
+    with pytest.raises(UsageError, match="no feedback_model to ask"):
+        begin(CoevolutionSettings(feedback=True))
 
 
 def test_records_survive_json(begin):
@@ -233,7 +234,7 @@ def test_weights_and_interface_follow_the_failures(begin):
     """With SEAL's switches on, failures weigh more, and the next prompt says what is lacking."""
     settings = CoevolutionSettings(interface=True, weighting=True)
     interface = LearningInterface(guidelines="by_profile", turns=1.0)
-    weighting = FixedWeighting(clip=(0.5, 4.0))
+    weighting = Weighting(normalised=False)
     run = begin(settings, interface=interface, weighting=weighting).train(1)
     assert run.source.records[0].rollouts.weight > 1
     shown = run.source._interface()
@@ -287,7 +288,7 @@ def other(asked):
         call = ToolCall(call_id="1", name="loan_rate", arguments=arguments)
         return AssistantMessage(tool_calls=(call,))
 
-    return OutsideModel(model=FunctionModel(answer, name="other"), max_tokens=48)
+    return FunctionModel(answer, name="other")
 
 
 def test_the_library_learns_from_what_another_model_is_refused(begin):
@@ -296,6 +297,7 @@ def test_the_library_learns_from_what_another_model_is_refused(begin):
     run = begin(reward=verdict_reward)
     before = run.weights.clone()
     run.source.model = other(asked)
+    run.source.asking = replace(run.source.asking, settings=ModelSettings(max_tokens=48))
     FrozenEngine().train(run.policy, run.source, steps=2)
     first, second = run.source.records
     assert [(one.tool, one.state) for one in first.proposals] == [("loan_rate", "active")]

@@ -10,9 +10,6 @@ from agentkit.errors import UsageError
 from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import Share
-from agentkit_training.weighting import FixedWeighting, MeanNormalised
-
-NORMALISED = MeanNormalised(inner=FixedWeighting())
 
 
 @pytest.fixture
@@ -51,8 +48,8 @@ def test_all_ranks_come_to_one_library_and_one_record(begin, together):
 def test_weights_are_those_of_one_process(begin, together):
     """Each process weighs by what all have tried, so that the mean weight agrees."""
     settings = CoevolutionSettings(weighting=True)
-    runs = together(settings, weighting=NORMALISED)
-    alone = replace(begin(settings, weighting=NORMALISED), engine=FrozenEngine()).train(2)
+    runs = together(settings)
+    alone = replace(begin(settings), engine=FrozenEngine()).train(2)
     for run in runs:
         found = [one.rollouts.weight for one in run.source.records]
         assert found == pytest.approx([one.rollouts.weight for one in alone.source.records])
@@ -62,7 +59,7 @@ def test_a_process_without_tasks_hears_of_the_weights(bank, together):
     """The last step of an epoch may have fewer tasks than there are processes."""
     settings = CoevolutionSettings(weighting=True)
     few = replace(bank, tasks=bank.tasks[:1])
-    runs = together(settings, steps=1, benchmark=few, weighting=NORMALISED)
+    runs = together(settings, steps=1, benchmark=few)
     first, second = (run.source for run in runs)
     assert first.records == second.records
 

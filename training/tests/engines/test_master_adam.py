@@ -160,7 +160,7 @@ def test_a_state_without_masters_is_gone_on_from(recorded, tmp_path, monkeypatch
     source = recorded()
     again.train(policy, source, steps=3)
     assert [one.step for one in source.reports] == [2]
-    (_, state), *_ = again._kept._adam.state.items()
+    (_, state), *_ = again._adam.state.items()
     assert (float(state["step"]), state["exp_avg"].dtype) == (3.0, torch.float32)
 
 

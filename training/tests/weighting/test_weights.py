@@ -8,14 +8,13 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import Diagnosis, FailureLabel, Turn, TurnDiagnosis, Verdict
-from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage
 from agentkit_training import Rollout
 from agentkit_training.engines.packing import group_advantages, weighted
 from agentkit_training.weighting import (
+    CLIP,
     PAPER_UTILITIES,
-    FixedWeighting,
-    MeanNormalised,
+    Weighting,
     diagnostic_weight,
     label_profile,
     with_weights,
@@ -24,7 +23,6 @@ from agentkit_training.weighting import (
 OUTSIDE = ("checker_error", "gold_error")
 ALL = st.sampled_from(get_args(FailureLabel))
 LABELS = st.lists(ALL, max_size=6)
-CLIPS = st.tuples(st.floats(0.05, 1), st.floats(1, 5))
 
 
 def rollout_of(labels, *, passed=False, fault="", reward=0.0):
@@ -64,8 +62,7 @@ ROLLOUTS = st.lists(
 )
 
 
-FIXED = st.builds(FixedWeighting, clip=CLIPS)
-WEIGHTINGS = FIXED | st.builds(MeanNormalised, inner=FIXED)
+WEIGHTINGS = st.builds(Weighting, normalised=st.booleans(), scaled=st.booleans())
 
 
 def mean_weight(rollouts):
@@ -83,13 +80,13 @@ def test_a_profile_is_the_share_of_each_label(labels):
     assert not counted or math.isclose(sum(profile.values()), 1)
 
 
-@given(LABELS, CLIPS)
-def test_a_weight_is_the_expected_utility(labels, clip):
+@given(LABELS)
+def test_a_weight_is_the_expected_utility(labels):
     """The weight is sum p(l) u(l), clipped (Eq. 11); 1 where nothing is known."""
     wanted = sum(share * PAPER_UTILITIES[one] for one, share in label_profile(labels).items())
-    found = diagnostic_weight(labels, clip=clip)
+    found = diagnostic_weight(labels)
     if label_profile(labels):
-        assert found == pytest.approx(min(max(wanted, clip[0]), clip[1]))
+        assert found == pytest.approx(min(max(wanted, CLIP[0]), CLIP[1]))
     else:
         assert found == 1
 
@@ -109,31 +106,24 @@ def test_no_advantage_changes_its_sign(rollouts, weighting):
 @given(ROLLOUTS, WEIGHTINGS)
 def test_weights_stay_within_their_bounds(rollouts, weighting):
     """No weight leaves the clip, and a rollout with a fault keeps 1."""
-    low, high = weighting.clip
+    low, high = CLIP
     for one in weighted_rollouts(rollouts, weighting):
         assert one.weight == 1 if one.fault else low <= one.weight <= high
 
 
 @settings(max_examples=40)
-@given(ROLLOUTS, WEIGHTINGS, CLIPS)
-def test_normalised_weights_keep_the_size_of_the_advantages(rollouts, weighting, clip):
+@given(ROLLOUTS, st.booleans())
+def test_normalised_weights_keep_the_size_of_the_advantages(rollouts, scaled):
     """The mean of ``|w A|`` is that of ``|A|``, which is the scale of the gradient."""
     sound = [one for one in rollouts if not one.fault]
-    sizes = [abs(one) for one in group_advantages([one.reward for one in sound])]
-    found = weighted_rollouts(sound, MeanNormalised(inner=weighting, clip=clip))
+    rewards = [one.reward for one in sound]
+    sizes = [abs(one) for one in group_advantages(rewards, scaled=scaled)]
+    found = weighted_rollouts(sound, Weighting(scaled=scaled))
     total = sum(one.weight * size for one, size in zip(found, sizes, strict=True))
     assert total == pytest.approx(sum(sizes), abs=1e-9)
-    assert all(clip[0] <= one.weight <= clip[1] for one in found)
 
 
 def test_weighting_alone_raises_the_mean():
     """Without normalising, a batch of failures trains at a higher rate than the plain loss."""
     rollouts = [rollout_of(["argument_mismatch"]), rollout_of(["missing_tool_call", "pass"])]
-    assert mean_weight(weighted_rollouts(rollouts, FixedWeighting())) == 1.625
-
-
-@pytest.mark.parametrize("clip", [(0, 2), (-1, 1), (2, 1), (0.5, math.inf)])
-def test_bounds_that_lose_the_sign_are_refused(clip):
-    """A weight of 0 or less is never possible."""
-    with pytest.raises(UsageError, match="positive"):
-        FixedWeighting(clip=clip)
+    assert mean_weight(weighted_rollouts(rollouts, Weighting(normalised=False))) == 1.625

@@ -6,16 +6,14 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
-from agentkit_training.engines.adam import KeptAdam
-from agentkit_training.engines.base import OptimizerSettings, RandomState, Source, rate_factor
-from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.adam import AdamEngine
+from agentkit_training.engines.base import Source, rate_factor
 from agentkit_training.engines.trl.feed import GROUP, Feed, columns
-from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
+from agentkit_training.engines.trl.vllm import VllmWriter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing_option
 
@@ -111,118 +109,28 @@ def _telling(feed: Feed) -> Any:
     return Telling()
 
 
-def trainer_config(
-    *,
-    optimizer: OptimizerSettings,
-    objective: Objective,
-    steps: int,
-    parts: int,
-    gradient_checkpointing: bool,
-    on_cpu: bool,
-    folder: Path,
-    vllm: VllmSettings | None = None,
-) -> GRPOConfig:
-    """The configuration of TRL's trainer for ``steps`` steps.
-
-    The optimiser and its schedule are handed over as objects, so that they are those of the lean
-    engine: transformers' own would spare biases and norms the weight decay. Numbers stay in the
-    precision of the weights. The divergence is left out here (``beta``): TRL would load a reference
-    of its own by the model's name. It takes the mean over all tokens (``dapo``) whatever the
-    objective says: the feed gives each token the share that it has there.
-
-    Args:
-        optimizer: How hard the gradient is clipped; the rest is for the log.
-        objective: What an update makes larger.
-        steps: To take now.
-        parts: In how many parts a batch is read.
-        gradient_checkpointing: Whether activations are computed again in the backward pass.
-        on_cpu: Whether the policy is on a CPU, though there may be a GPU.
-        folder: Where TRL may write; nothing that is kept.
-        vllm: How it is corrected that vLLM writes; None where the policy does.
-    """
-    from trl import GRPOConfig
-
-    return GRPOConfig(
-        output_dir=str(folder),
-        use_cpu=on_cpu,
-        bf16=False,
-        max_steps=steps,
-        per_device_train_batch_size=GROUP,
-        num_generations=GROUP,
-        gradient_accumulation_steps=parts,
-        steps_per_generation=parts,
-        learning_rate=optimizer.learning_rate,
-        max_grad_norm=optimizer.max_gradient_norm,
-        loss_type="dapo",
-        epsilon=objective.clip_low,
-        epsilon_high=objective.clip_high,
-        max_completion_length=objective.max_completion_tokens,
-        beta=0.0,
-        use_bias_correction_kl=False,
-        temperature=objective.temperature,
-        **{recomputing_option(): gradient_checkpointing},
-        **_correction(vllm, objective),
-        shuffle_dataset=False,
-        remove_unused_columns=False,
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-    )
-
-
-def _correction(vllm: VllmSettings | None, objective: Objective) -> dict[str, Any]:
-    """What tokens are weighed with; where the ratio is that to vLLM already, they are not."""
-    from trl import GRPOConfig
-
-    if vllm is None or vllm.correction == "none" or objective.old_logprobs == "sampled":
-        return {"vllm_importance_sampling_correction": False}
-    newer = "vllm_importance_sampling_clip_max"
-    has_newer = any(one.name == newer for one in fields(GRPOConfig))
-    return {
-        "vllm_importance_sampling_correction": True,
-        "vllm_importance_sampling_mode": vllm.correction,
-        newer if has_newer else "vllm_importance_sampling_cap": vllm.cap,
-    }
-
-
 _STATE = "trl.pt"
 
 
 @dataclass(kw_only=True)
-class TrlEngine:
+class TrlEngine(AdamEngine):
     """Trains with TRL, in one process or, under ``torchrun``, in several.
 
     What is trained equals the lean engine step by step: a test compares them. TRL pads where the
     lean engine packs, and reads rollouts that have no advantage, so that it is slower; it brings
-    data parallelism. Several processes agree with one.
+    data parallelism. Several processes agree with one. ``AdamEngine`` has the other attributes;
+    ``max_tokens`` bounds what the reference reads at once.
 
     Attributes:
-        optimizer: How the weights follow the gradient.
-        objective: What an update makes larger.
-        scaled: Whether advantages are divided by the group's deviation.
-        reference: What the KL divergence is taken to; None leaves it out.
-        max_tokens: Longest input of the reference that is read at once.
         parts: In how many parts a batch is read, one after another, to save memory.
-        gradient_checkpointing: Whether activations are computed again in the backward pass, which
-            saves memory and takes a third more time.
-        seed: Of what TRL draws in an update, dropout and the order of rows: they depend on it, the
-            step and the process alone, so that a run that was restored draws the same.
         writer: Writes rollouts in the policy's place, and takes over weights when they change;
             the policy's model must be given the same one. None for the policy itself.
     """
 
-    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
-    objective: Objective = field(default_factory=Objective)
-    scaled: bool = True
-    reference: Policy | None = None
-    max_tokens: int = 4096
+    FILE = "trl.pt"
+
     parts: int = 1
-    gradient_checkpointing: bool = False
-    seed: int = 0
     writer: VllmWriter | None = None
-    _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
 
     def __post_init__(self) -> None:
         if self.parts < 1:
@@ -236,21 +144,12 @@ class TrlEngine:
             DivergedError: The gradient is no number, and the weights are as before; or a weight is
                 none after the step.
         """
-        adam = self._kept.of(policy, self.optimizer)
-        if self._kept.step >= steps:
+        adam = self._optimiser_of(policy)
+        if self.step >= steps:
             return
-        feed = self._feed(policy, source)
+        feed = Feed(engine=self, policy=policy, source=source)
         with tempfile.TemporaryDirectory() as folder, untouched(policy), _quiet():
-            config = trainer_config(
-                optimizer=self.optimizer,
-                objective=self.objective,
-                steps=steps - self._kept.step,
-                parts=self.parts,
-                gradient_checkpointing=self.gradient_checkpointing,
-                on_cpu=policy.device.type == "cpu",
-                folder=Path(folder),
-                vllm=self.writer.settings if self.writer else None,
-            )
+            config = self._config(steps=steps - self.step, device=policy.device, folder=folder)
             try:
                 schedule = self._schedule(adam, steps)
                 trainer = rollout_trainer(feed, config, optimizer=adam, schedule=schedule)
@@ -259,51 +158,67 @@ class TrlEngine:
             finally:
                 feed.put_back()
 
-    def _feed(self, policy: Policy, source: Source) -> Feed:
-        def follow() -> None:
-            if self.writer:
-                self.writer.take_over()
+    def _config(self, *, steps: int, device: torch.device, folder: str) -> GRPOConfig:
+        """The configuration of TRL's trainer for ``steps`` steps, and a passing folder.
 
-        return Feed(
-            policy=policy,
-            source=source,
-            objective=self.objective,
-            scaled=self.scaled,
-            reference=self.reference,
-            max_tokens=self.max_tokens,
-            parts=self.parts,
-            first=self._kept.step,
-            seed=self.seed,
-            random=RandomState.now(policy.device),
-            follow=follow,
-            advance=self._advance,
+        The optimiser and its schedule are handed over as objects, so that they are those of the
+        lean engine: transformers' own would spare biases and norms the weight decay. Numbers stay
+        in the precision of the weights. The divergence is left out here (``beta``): TRL would load
+        a reference of its own by the model's name. It takes the mean over all tokens (``dapo``)
+        whatever the objective says: the feed gives each token the share that it has there.
+        """
+        from trl import GRPOConfig
+
+        return GRPOConfig(
+            output_dir=folder,
+            use_cpu=device.type == "cpu",
+            bf16=False,
+            max_steps=steps,
+            per_device_train_batch_size=GROUP,
+            num_generations=GROUP,
+            gradient_accumulation_steps=self.parts,
+            steps_per_generation=self.parts,
+            learning_rate=self.optimizer.learning_rate,
+            max_grad_norm=self.optimizer.max_gradient_norm,
+            loss_type="dapo",
+            epsilon=self.objective.clip_low,
+            epsilon_high=self.objective.clip_high,
+            max_completion_length=self.objective.max_completion_tokens,
+            beta=0.0,
+            use_bias_correction_kl=False,
+            temperature=self.objective.temperature,
+            **{recomputing_option(): self.gradient_checkpointing},
+            **self._correction(),
+            shuffle_dataset=False,
+            remove_unused_columns=False,
+            logging_steps=1,
+            logging_nan_inf_filter=False,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
         )
 
-    def save(self, folder: Path) -> None:
-        """Write step and optimiser state into ``folder``.
+    def _correction(self) -> dict[str, Any]:
+        """What tokens are weighed with; where the ratio is that to vLLM already, they are not."""
+        from trl import GRPOConfig
 
-        Raises:
-            CheckpointError: It can not be written, as on a full disk.
-        """
-        self._kept.save(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
-
-        Raises:
-            CheckpointError: There is no such state in ``folder``.
-        """
-        self._kept.restore(folder)
-
-    def _advance(self, step: int) -> None:
-        self._kept.step = step
+        vllm = self.writer.settings if self.writer else None
+        if vllm is None or vllm.correction == "none" or self.objective.old_logprobs == "sampled":
+            return {"vllm_importance_sampling_correction": False}
+        newer = "vllm_importance_sampling_clip_max"
+        has_newer = any(one.name == newer for one in fields(GRPOConfig))
+        return {
+            "vllm_importance_sampling_correction": True,
+            "vllm_importance_sampling_mode": vllm.correction,
+            newer if has_newer else "vllm_importance_sampling_cap": vllm.cap,
+        }
 
     def _schedule(
         self, adam: torch.optim.Optimizer, steps: int
     ) -> torch.optim.lr_scheduler.LambdaLR:
         import torch
 
-        first = self._kept.step
+        first = self.step
         for group in adam.param_groups:  # of a restored state: that of its last step
             group["lr"] = self.optimizer.learning_rate
             group.pop("initial_lr", None)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentkit_training.engines.base import RandomState, Share, Source, StepReport, seed_torch
-from agentkit_training.engines.objective import BatchSize, Limits, Objective, token_share
+from agentkit_training.engines.objective import BatchSize, Limits, token_share
 from agentkit_training.engines.packing import TrainingRow, batch_size, groups, training_rows
 from agentkit_training.engines.scoring import token_logprobs
 from agentkit_training.errors import DivergedError
@@ -24,6 +24,8 @@ from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
     import torch
+
+    from agentkit_training.engines.trl.engine import TrlEngine
 
 GROUP = 2
 """What TRL is told about the size of groups: the smallest that it takes. It only rules how many
@@ -113,33 +115,15 @@ class Feed:
     """Stands between TRL's trainer and the source, for one call of ``train``.
 
     Attributes:
+        engine: How it is trained, and what follows the weights.
         policy: What learns, and writes the rollouts.
         source: What it learns from.
-        objective: What an update makes larger.
-        scaled: Whether advantages are divided by the group's deviation.
-        reference: What the KL divergence is taken to; None leaves it out.
-        max_tokens: Longest input of the reference that is read at once.
-        parts: In how many parts a batch is read.
-        first: Steps that were taken before this call.
-        seed: Of what TRL draws in an update.
-        random: The random generators as they were before TRL drew; None while it does not.
-        follow: Called when the weights are other ones, before anything is written with them.
-        advance: Told the number of steps that are taken, before the source is told.
         batch: The rows of the step under way.
     """
 
+    engine: TrlEngine
     policy: Policy
     source: Source
-    objective: Objective
-    scaled: bool
-    reference: Policy | None
-    max_tokens: int
-    parts: int
-    first: int
-    seed: int
-    random: RandomState | None
-    follow: Callable[[], None]
-    advance: Callable[[int], None]
     batch: Batch = field(init=False)
     _read_tokens: int = field(init=False, default=0)
     _too_long: int = field(init=False, default=0)
@@ -148,25 +132,29 @@ class Feed:
     _rolled: float = field(init=False, default=0.0)
     _update_seconds: float = field(init=False, default=0.0)
 
+    def __post_init__(self) -> None:
+        self._first = self.engine.step
+        self._random: RandomState | None = RandomState.now(self.policy.device)
+
     def ask(self, trainer: Any) -> Batch:
         """The rows of the trainer's step, of this process's share of the tasks."""
         self.put_back()
         accelerator = trainer.accelerator
         share = Share(rank=accelerator.process_index, world=accelerator.num_processes)
-        step = self.first + trainer.state.global_step
+        step = self._first + trainer.state.global_step
         started = time.perf_counter()
         self.policy.model.eval()
         rollouts = self.source.rollouts(step, share)
         self.policy.model.train()
         self._rolled = time.perf_counter()
-        self.random = RandomState.now(self.policy.device)
-        seed_torch(self.seed, step, share.rank)
+        self._random = RandomState.now(self.policy.device)
+        seed_torch(self.engine.seed, step, share.rank)
         self._rollout_seconds = self._rolled - started
         rows, rewards, self._too_long = batch_rows(
-            rollouts, scaled=self.scaled, longest=self.policy.context_tokens
+            rollouts, scaled=self.engine.scaled, longest=self.policy.context_tokens
         )
         most, whole = _gathered(trainer, len(rows), batch_size(rows))
-        size = padded_size(most, parts=self.parts)
+        size = padded_size(most, parts=self.engine.parts)
         self.batch = Batch(rows=rows, rewards=rewards, size=size, whole=whole)
         return self.batch
 
@@ -189,7 +177,7 @@ class Feed:
         for place, row in enumerate(self.batch.rows):
             advantages[place] = row.advantage
             shares[place] = token_share(
-                row.length, row.part, size=self.batch.whole, objective=self.objective
+                row.length, row.part, size=self.batch.whole, objective=self.engine.objective
             )
         output["advantages"] = advantages
         written = output["tool_mask"]
@@ -197,28 +185,28 @@ class Feed:
         mean = masses.sum() / written.sum() if bool(masses.any()) else torch.ones_like(shares[0])
         output["tool_mask"] = masses / mean  # about 1, since TRL's figures are means over it
         output["num_items_in_batch"] = 1 / mean
-        if self.objective.old_logprobs == "sampled":
+        if self.engine.objective.old_logprobs == "sampled":
             output["old_per_token_logps"] = output["sampling_per_token_logps"]
         self._read_tokens = output["prompt_ids"].numel() + output["completion_ids"].numel()
-        if self.reference is None or not self._has_divergence:
+        if self.engine.reference is None or not self.engine.has_divergence:
             return 0.0
         referred = torch.zeros(shape, device=advantages.device)
         read = token_logprobs(
-            self.reference,
+            self.engine.reference,
             [row.sequence for row in self.batch.rows],
-            temperature=self.objective.temperature,
-            limits=Limits(tokens=self.max_tokens),
+            temperature=self.engine.objective.temperature,
+            limits=Limits(tokens=self.engine.max_tokens),
         )
         for place, part in enumerate(read):
             referred[place, : len(part)] = part
         output["ref_per_token_logps"] = referred
-        return self.objective.kl_coefficient
+        return self.engine.objective.kl_coefficient
 
     def put_back(self) -> None:
         """Let the random generators go on where TRL came between."""
-        if self.random is not None:
-            self.random.restore()
-            self.random = None
+        if self._random is not None:
+            self._random.restore()
+            self._random = None
 
     def before_update(self, step: int) -> None:
         """Look at the gradient, which TRL has clipped; without any, nothing shall move the weights.
@@ -232,7 +220,7 @@ class Feed:
         trainable = self.policy.trainable
         self._norm = _total_norm(one.grad for one in trainable if one.grad is not None)
         if not math.isfinite(self._norm):
-            number = self.first + step
+            number = self._first + step
             raise DivergedError(
                 f"at step {number} the norm of the gradient is {self._norm}; the weights were not "
                 "changed. Lower the learning rate, or clip harder",
@@ -250,14 +238,19 @@ class Feed:
         self._update_seconds = time.perf_counter() - self._rolled
         self.put_back()
         if not math.isfinite(_total_norm(self.policy.trainable)):
-            number = self.first + taken - 1
+            number = self._first + taken - 1
             raise DivergedError(
                 f"after step {number} a weight is no finite number, though the gradient was; go on "
                 "from the last checkpoint with a lower learning rate",
                 step=number,
             )
         self.follow()
-        self.advance(self.first + taken)
+        self.engine.step = self._first + taken
+
+    def follow(self) -> None:
+        """Let the writer take over weights that are other ones, before it writes with them."""
+        if self.engine.writer is not None:
+            self.engine.writer.take_over()
 
     def logged(self, taken: int, logs: Mapping[str, float]) -> None:
         """TRL has told its figures of a step; the source is told now.
@@ -269,7 +262,7 @@ class Feed:
         self.policy.model.eval()
         rows = self.batch.rows
         report = StepReport(
-            step=self.first + taken - 1,
+            step=self._first + taken - 1,
             loss=float(logs["loss"]),
             gradient_norm=float(logs.get("grad_norm", self._norm)),
             learning_rate=float(logs["learning_rate"]),
@@ -287,10 +280,6 @@ class Feed:
         )
         self.source.finished(report)
 
-    @property
-    def _has_divergence(self) -> bool:
-        return self.reference is not None and self.objective.kl_coefficient != 0
-
     def _taught(self) -> int:
         """Rows that have a gradient, which are those that the lean engine reads.
 
@@ -298,7 +287,7 @@ class Feed:
         in which nothing was learned would look like any other.
         """
         written = [row for row in self.batch.rows if row.length]
-        return sum(1 for row in written if row.advantage or self._has_divergence)
+        return sum(1 for row in written if row.advantage or self.engine.has_divergence)
 
 
 def _gathered(trainer: Any, rows: int, size: BatchSize) -> tuple[int, BatchSize]:
