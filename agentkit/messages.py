@@ -169,7 +169,8 @@ class ToolResult(Record):
         name: The tool's name.
         status: ``ok``; ``failed`` and ``denied`` (see ``failure``); ``deferred`` when somebody
             outside the run has to produce the value.
-        value: The returned value, JSON-serialisable; None unless ``ok``.
+        value: The returned value, JSON-serialisable; None unless ``ok``. Of a ``deferred`` call
+            that a person decides on, the arguments that would run, where they are not its own.
         text: What the model reads.
         media: What it is shown beside the text, in which each has its label.
         failure: Why it failed, for ``failed`` and ``denied``.

@@ -260,7 +260,7 @@ def _without_secrets(text: str) -> str:
         head = text[:_LONGEST_READ]
         text = head.rpartition(" ")[0] or head
     plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
-    return episodes.log_text(plain)
+    return episodes.without_secrets(plain)
 
 
 def _without_child_text(

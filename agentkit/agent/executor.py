@@ -61,7 +61,7 @@ from agentkit.messages import (
     clean,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
-from agentkit.tools.canonical import canonical_json
+from agentkit.tools.canonical import canonical_json, same_json
 from agentkit.tools.invocation import (
     TOOL_ERRORS,
     RunContext,
@@ -284,7 +284,7 @@ class Executor:
             return self._stopped("validation", call, tool, checked)
         if self.guardrails is not None:
             return await self._guarded(self.guardrails, call, tool, checked)
-        refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
+        refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, checked)
         return refusal if refusal is not None else await self._attempts(call, tool, checked)
 
     async def _guarded(
@@ -292,14 +292,15 @@ class Executor:
     ) -> ToolResult:
         """What comes of a call that guardrails look at, before and after."""
         seen = replace(call, arguments=arguments)
-        call, decision = await guardrails.check("tool_call", seen)
+        passed, decision = await guardrails.check("tool_call", seen)
         if isinstance(decision, agent_door.Block):
             return self._failed(call, tool, kind="denied", rule=decision.reason, retryable=False)
-        checked = arguments if call is seen else await self._checked(tool, call.arguments)
+        checked = arguments if passed is seen else await self._checked(tool, passed.arguments)
         if not isinstance(checked, Mapping):
             return self._stopped("validation", call, tool, checked)
         asks = isinstance(decision, agent_door.Ask)
-        refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, asks=asks)
+        refusal = self._barred(call, tool, checked)
+        refusal = refusal or await self._refusal(call, tool, checked, asks=asks)
         if refusal is not None:
             return refusal
         return await self._let_pass(call, await self._attempts(call, tool, checked))
@@ -398,13 +399,18 @@ class Executor:
         return known
 
     async def _refusal(
-        self, call: ToolCall, tool: Tool, *, asks: bool = False
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, *, asks: bool = False
     ) -> ToolResult | None:
-        """A denied or deferred result, or None when the call may run here and now."""
+        """A denied or deferred result, or None when the call may run here and now.
+
+        A person is shown the arguments that would run, which need not be those that were given.
+        """
         if tool.needs_approval or asks:
-            approval = await self._approval(call, tool)
+            approval = await self._approval(replace(call, arguments=arguments), tool)
             if approval is None:
-                return _deferred(call, WAITS_FOR_PERSON.format(name=tool.name))
+                waits = _deferred(call, WAITS_FOR_PERSON.format(name=tool.name))
+                is_same = same_json(arguments, call.arguments)
+                return waits if is_same else replace(waits, value=dict(arguments))
             if not approval.approved:
                 rule = approval.reason or "A person said no."
                 return self._failed(call, tool, kind="denied", rule=rule, retryable=False)

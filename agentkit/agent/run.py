@@ -87,6 +87,7 @@ from agentkit.models.base import (
     ToolChoice,
     for_model,
 )
+from agentkit.tools.canonical import same_json
 from agentkit.tools.invocation import RunFacts, described, is_tool_error
 from agentkit.tools.tool import Tool
 
@@ -742,10 +743,14 @@ class DeferredResults:
             executor: Runs approved calls; its ``approve`` is replaced by the decisions.
         """
         ask = executor.approve
+        shown = {call.call_id: call.arguments for call, _ in waiting_calls(self.episode)}
 
         def decide(call: ToolCall, tool: Tool) -> Decision | Awaitable[Decision]:
             if call.call_id in self.approvals:
-                return self.approvals[call.call_id]
+                said = as_approval(self.approvals[call.call_id])
+                if said.approved and not same_json(call.arguments, shown[call.call_id]):
+                    raise AskedLater  # a guardrail rewrites it otherwise now
+                return said
             if ask is None:  # a program that goes on has come to another call
                 raise AskedLater
             return ask(call, tool)

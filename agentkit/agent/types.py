@@ -7,7 +7,7 @@ import inspect
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
 
 from agentkit import episodes  # a door: redaction loads when an error is logged
@@ -140,13 +140,17 @@ def deferred_calls(episode: Episode) -> tuple[ToolCall, ...]:
 
 
 def waiting_calls(episode: Episode) -> tuple[tuple[ToolCall, ToolResult], ...]:
-    """The calls of ``deferred_calls``, each with what stands for its result."""
+    """The calls of ``deferred_calls``, each with what stands for its result.
+
+    One that a person decides on has the arguments that would run, which a guardrail may have put
+    in the place of the model's.
+    """
     if not episode.turns:
         return ()
     last = episode.turns[-1]
     programs = {one.program for one in last.program_calls}
     return tuple(
-        (call, result)
+        (call if result.value is None else replace(call, arguments=result.value), result)
         for call, result in last.steps()
         if result is not None and result.status == "deferred" and call.call_id not in programs
     )

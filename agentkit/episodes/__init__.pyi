@@ -20,6 +20,7 @@ from .redaction import (
     error_report as error_report,
     log_failure as log_failure,
     log_text as log_text,
+    without_secrets as without_secrets,
 )
 from .verdict import (
     Attribution as Attribution,

@@ -34,6 +34,7 @@ from agentkit.media import Media
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.records import changed
 from agentkit.tools.invocation import described
+from agentkit.tools.patterns import written_out
 
 __all__ = ["PATTERNS", "PatternName", "Redaction", "change_texts"]
 
@@ -128,7 +129,15 @@ _LONGEST_LOGGED = 20_000
 
 
 def log_text(text: str) -> str:
-    """A text for the log, without what looks like a secret; of a very long one the end."""
+    """A text for the log, without what looks like a secret; of a very long one the end.
+
+    It steers no terminal, and no line of it looks like another message: they are indented.
+    """
+    return written_out(without_secrets(text)).replace("\n", "\n  ")
+
+
+def without_secrets(text: str) -> str:
+    """A text without what looks like a secret; of a very long one the end."""
     if len(text) > _LONGEST_LOGGED:
         end = text[-_LONGEST_LOGGED:]
         text = end.partition("\n")[2] or end.partition(" ")[2] or end
@@ -190,9 +199,11 @@ class _JsonTexts:
         Python writes other keys than texts, such as numbers, too: they stay as they are.
         """
         changed: dict[Any, Any] = {}
+        named = data.get("name")  # {"name": "DB_PASSWORD", "value": ...}
+        is_named = isinstance(named, str) and self.is_secret(named)
         for key, item in data.items():
             if isinstance(key, str):
-                hidden = self.is_secret(key)
+                hidden = self.is_secret(key) or (is_named and key == "value")
                 name = self._free(self.text(key), changed)
                 changed[name] = self._hidden(item) if hidden else self.value(item)
             else:

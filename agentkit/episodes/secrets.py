@@ -132,9 +132,9 @@ _IS = r"(?:(?:is|was|ist|est|es)\s|[:=]=|[=-]>|=)"
 
 _FORMS = (
     # what stands behind a name, which values count. "password": "correct horse"
-    (rf"{_ANY_NAME}[\"']\s{{0,3}}(?::|=>)\s{{0,3}}{_QUOTED}", bool),
-    (rf"{_ANY_NAME}\s{{0,3}}(?:{_IS}|:)\s{{0,3}}{_QUOTED}", _is_no_usual_word),
-    (rf"{_ANY_NAME}[\"']?\s{{0,3}}(?:{_IS}|:[\s\"'])\s{{0,3}}[\"']?{_WORD}", _is_odd),
+    (rf"{_ANY_NAME}[\"']\s{{0,9}}(?::|=>)\s{{0,9}}{_QUOTED}", bool),
+    (rf"{_ANY_NAME}\s{{0,9}}(?:{_IS}|:)\s{{0,9}}{_QUOTED}", _is_no_usual_word),
+    (rf"{_ANY_NAME}[\"']?\s{{0,9}}(?:{_IS}|:[\s\"'])\s{{0,9}}[\"']?{_WORD}", _is_odd),
     (rf"(?<![\w/.-]){_ANY_NAME}:{_WORD}", _is_odd),
     # in variables of the environment any word is one
     (
@@ -168,6 +168,10 @@ _FORMS = (
         ),
         _holds_pairs,
     ),
+    (
+        rf"(?:{_NAMES})[\"']\s{{0,9}},\s{{0,9}}[\"']value[\"']\s{{0,9}}:\s{{0,9}}{_QUOTED}",
+        _is_no_usual_word,
+    ),
     (rf"(?:{_NAMES})[\"'],\s?b?[\"']([^\"'\n]{{8,}})", _is_odd),
     (rf"(?:{_NAMES})>([^<>]+)</", _is_no_usual_word),
 )
@@ -189,13 +193,14 @@ _ALONE = (
         _is_argument,
     ),
     ("-u", r"\s-u(?:ser)?[ =][\"']?[^\s:\"']{1,64}:([^\s\"'<>]{4,})", _is_mixed),
+    ("://", r"://([\w-]{20,200})@", _is_mixed),
     ("login", r"\blogin\s{1,9}\S{1,64}\s{1,9}password\s{1,9}([^\s<>]+)", bool),
 )
 """The same, where the name does not come first."""
 
 _NAME = re.compile(
     rf"(?:{_NAMES}|{_NAMES_OF_EAST_ASIA}|pwd|token|pass)"
-    r"(?=[\"']?\s{0,3}(?:[=:,>\u662f\u4e3a\u70ba\u306f\ub294]|->|(?:is|was|ist|est|es)\s))".casefold()
+    r"(?=[\"']?\s{0,9}(?:[=:,>\u662f\u4e3a\u70ba\u306f\ub294]|->|(?:is|was|ist|est|es)\s))".casefold()
 )
 _NAME_PARTS = (
     *("pass", "pwd", "secret", "credential", "authorization", "cookie", "key", "token", "mot"),
@@ -209,8 +214,8 @@ _ON_THEIR_OWN = tuple(
     (holds, re.compile(look, re.IGNORECASE), counts) for holds, look, counts in _ALONE
 )
 
-_IN_URL = re.compile(r"(?<=://)[^\s/:@\"'<>]{0,64}:([^\s/@\"'<>]{1,200})@")
-"""``postgres://ann:PASSWORD@host``."""
+_IN_URL = re.compile(r"(?<=://)[^\s/:@\"'<>]{0,64}:(?!\d{1,5}/)([^\s@\"'<>]{1,200})@")
+"""``postgres://ann:PASSWORD@host``; what stands before a path is a port."""
 
 _BEGIN, _END = "-----BEGIN ", "-----END "
 _PEM = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----")

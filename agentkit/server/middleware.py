@@ -21,6 +21,8 @@ from collections.abc import (
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
+from h11 import LocalProtocolError
+
 from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.server.keys import Keys
 from agentkit.server.metrics import Metrics
@@ -184,7 +186,7 @@ class Exchange:
         except TimeoutError:
             _LOG.warning("request %s: the client does not read", self.request_id)
             self.left = True
-        except OSError:  # the specification's word for a client that left
+        except (OSError, LocalProtocolError):  # it left, or sent what is no HTTP and was told so
             self.left = True
 
     async def start(self, status: int, headers: Iterable[Header]) -> None:

@@ -97,6 +97,24 @@ def test_a_model_reads_what_was_meant_for_it(name, kind, caplog):
         assert f"reference {reference}: " in caplog.text
 
 
+def test_no_exception_forges_a_line_of_the_log(caplog):
+    """What an exception quotes is indented, and characters that steer a terminal are written out."""
+    forged = "2026-11-27 23:00:00 ERROR all is lost"
+    steering = "\x1b[31m \r \u202e \u2028 \x85 \x0b"
+
+    @tool
+    def load(name: str) -> str:
+        """Load a file."""
+        raise RuntimeError(f"no {name}")
+
+    call = ToolCall(call_id="c1", name="load", arguments={"name": f"{steering}\n{forged}"})
+    Agent(ScriptedModel([[call], "No."]), tools=[load]).run_sync("Load it")
+    assert forged in caplog.text
+    assert forged not in caplog.text.splitlines()
+    assert not [sign for sign in steering.replace("[31m", "").split() if sign in caplog.text]
+    assert "\u27e8U+001B\u27e9[31m" in caplog.text
+
+
 def test_a_developer_may_show_everything():
     """With the switch the texts of all exceptions are there."""
     assert PASSWORD in read_by_model("fetch", "driver", expose_errors=True)

@@ -8,9 +8,19 @@ import threading
 import pytest
 from pydantic import BaseModel
 
-from agentkit import Agent, Ask, Block, Rewrite, RunContext, ToolPolicy, guardrail, tool
-from agentkit.agent import Limits
-from agentkit.agent.types import TurnFinished
+from agentkit import (
+    Agent,
+    Ask,
+    Block,
+    Rewrite,
+    RunContext,
+    ToolPolicy,
+    guardrail,
+    open_store,
+    tool,
+)
+from agentkit.agent import Limits, pending_approvals
+from agentkit.agent.types import TurnFinished, deferred_calls
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.messages import UserMessage
@@ -363,3 +373,58 @@ async def test_values_from_outside_pass_what_results_pass(call, given, in_progra
         assert found.value == "\ufffdx"
     else:
         assert len(found.text) < 200
+
+
+@tool(effects=["destructive"])
+def refund(order: str) -> str:
+    """Refund an order."""
+    RAN.append(order)
+    return "refunded"
+
+
+@guardrail("tool_call", tools=["refund"])
+def european(ctx, call):
+    """Rewrites the order the same way each time."""
+    return Rewrite({"order": "EU-" + call.arguments["order"]})
+
+
+@pytest.mark.parametrize("code_mode", [False, True])
+async def test_what_is_approved_is_what_runs(call, code_mode):
+    """A person is shown the arguments that a guardrail put in place of the model's."""
+    made = call("refund", order="A")
+    if code_mode:
+        made = call("run_program", program="return refund(order='A')")
+    store, asked = open_store("memory:"), []
+
+    def agent(**options):
+        model = ScriptedModel([[made], "done"])
+        given = {"tools": [refund], "guardrails": [european], "code_mode": code_mode}
+        return Agent(model, name="desk", store=store, **given, **options)
+
+    policy = ToolPolicy(approve=lambda call, _: bool(asked.append(call.arguments)) or True)
+    await agent(tool_policy=policy).run("Refund A")
+    waiting = await agent().run("Refund A")
+    [listed] = pending_approvals(store)
+    shown = [*waiting.deferred, *deferred_calls(listed)]
+    assert [*asked, *(one.arguments for one in shown)] == [{"order": "EU-A"}] * 3
+    await agent().resume(listed, approvals={shown[0].call_id: True})
+    assert RAN == ["EU-A", "EU-A"]
+
+
+async def test_an_approval_is_for_the_arguments_that_were_shown(call):
+    """A guardrail that rewrites otherwise after the decision has the person asked again."""
+
+    @guardrail("tool_call")
+    def counted(ctx, call):
+        numbers.append(len(numbers))
+        return Rewrite({"order": f"A-{numbers[-1]}"})
+
+    numbers = []
+    model = ScriptedModel([[call("refund", order="A")], "done"])
+    agent = Agent(model, tools=[refund], guardrails=[counted])
+    waiting = await agent.run("Refund A")
+    [asked] = waiting.deferred
+    again = await agent.resume(waiting, approvals={asked.call_id: True})
+    assert (RAN, [one.arguments for one in again.deferred]) == ([], [{"order": "A-1"}])
+    refused = await agent.resume(again, approvals={asked.call_id: False})
+    assert (RAN, refused.output) == ([], "done")

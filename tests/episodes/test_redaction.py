@@ -156,6 +156,8 @@ FOUND_secrets = [
     f"private_token={HIDDEN}",
     f"password is {HIDDEN}", f"api_key: {HIDDEN}", f"The access token is {HIDDEN}.", f"secret = {HIDDEN}",
     f"aws_secret_access_key = {LONG}", f"passphrase='{HIDDEN}'", f"password={HIDDEN}" + "x" * 300,
+    f"password     =     {HIDDEN}", f"password      : {HIDDEN}", f'password:     "{HIDDEN}"', f"api_key     = {HIDDEN}",
+    f'{{"name": "DB_PASSWORD", "value": "{HIDDEN}"}}', f"mysql://u:a/{HIDDEN}@h/x", f"https://{LONG}@github.example/x",
     f'"password": "{"x" * 400}{HIDDEN}"', f'"password": "cut off {HIDDEN}', f'{{"password": "a\\"{HIDDEN}"}}',
 ]  # fmt: skip
 
@@ -192,7 +194,7 @@ INNOCENT = [
     "authorization: must be given", "Authorization: Basic authentication is off", "Bearer authentication", "bearer token required",
     "docker run -u 1000:1000 x", "chown -u root:root x", "PWD=/home/ann1", "cwd=/srv/a1", "OLDPWD=/home/ann1",
     "login with your password first", "the login page asks for a password twice", "<password>required</password>",
-    "https://example.org/a%20b?x=1%3D2", "100%25 sure", "&quot;password&quot; is a field", "\u5bc6\u7801\uff1a\u5fc5\u987b\u5305\u542b8\u4e2a\u5b57\u7b26",
+    "https://example.org:8080/users/@ann", "https://documentation-of-the-project@example", "https://example.org/a%20b?x=1%3D2", "100%25 sure", "&quot;password&quot; is a field", "\u5bc6\u7801\uff1a\u5fc5\u987b\u5305\u542b8\u4e2a\u5b57\u7b26",
     "Passwort: mindestens acht Zeichen", "mot de passe : obligatoire", "contrase\u00f1a: obligatoria",
     "zero\u200bwidth 12", "an npm_package and a hf_model", "sk-learn-tutorial-of-the-day", "sha256=" + "0f" * 32,
     "commit 308a5282c0ffee", "request_id=req_123abc456def", "session_id=12", "etag=abc123def456", "auth=none", "OAuth 2.0",
@@ -239,6 +241,13 @@ def test_what_only_talks_of_secrets_is_whole(text):
 def test_a_field_of_that_name_holds_a_secret(name):
     """Fields of JSON data are called so too."""
     assert SECRET_NAME.search(name)
+
+
+def test_a_value_beside_the_name_of_a_secret_is_one():
+    """Variables of environments are listed so."""
+    listed = [{"name": "DB_PASSWORD", "value": "swordfish"}, {"name": "HOST", "value": "swordfish"}]
+    hidden = Redaction()(Episode(episode_id="e1", request="", output=listed)).output
+    assert [one["value"] for one in hidden] == ["<secret>", "swordfish"]
 
 
 UNITS = [

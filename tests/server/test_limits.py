@@ -59,6 +59,24 @@ def test_a_body_that_does_not_come_is_not_waited_for(make_app, served, store):
     assert b"body_timeout" in answer
 
 
+def test_a_chunk_that_is_none_costs_a_line(make_app, served, keys, caplog):
+    """A stranger who sends what is no HTTP is told so, and fills no log with tracebacks."""
+    sent = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\nZZZ\r\n"
+    )
+    with served(make_app(keys=keys)) as url:
+        port = int(url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(sent)
+            answer = b""
+            while piece := connection.recv(65536):
+                answer += piece
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert "Traceback" not in caplog.text
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 async def test_half_sent_bodies_take_places_of_nobody_else(make_app, talk, body, keys):
     """A key whose bodies do not arrive is refused itself; another key is answered."""
     app = make_app(keys=keys, limits=ServerLimits(max_concurrent=4))

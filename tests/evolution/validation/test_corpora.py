@@ -192,7 +192,7 @@ def test_numbers_of_a_model_wait():
     for values in ((1, 2), (True, 2)):
         rules = (OneOf(parameter="people", values=values),)
         change = rewrite("bill_split", rules=rules, library=library)
-        assert validate(change).needs == ("judge",)
+        assert "judge" in validate(change).needs
         library = library.with_tools([change.candidate])
 
 
