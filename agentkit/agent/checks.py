@@ -246,7 +246,7 @@ def _for_model(error: BaseException, call: ToolCall, reference: str) -> str:
     _LOG.error(
         "reference %s: call %s of %s raised %s\n%s",
         reference,
-        call.call_id,
+        episodes.log_text(call.call_id),
         call.name,
         type(error).__name__,
         episodes.error_report(error),

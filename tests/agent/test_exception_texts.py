@@ -107,7 +107,9 @@ def test_no_exception_forges_a_line_of_the_log(caplog):
         """Load a file."""
         raise RuntimeError(f"no {name}")
 
-    call = ToolCall(call_id="c1", name="load", arguments={"name": f"{steering}\n{forged}"})
+    call = ToolCall(
+        call_id=f"c1\n{forged}", name="load", arguments={"name": f"{steering}\n{forged}"}
+    )
     Agent(ScriptedModel([[call], "No."]), tools=[load]).run_sync("Load it")
     assert forged in caplog.text
     assert forged not in caplog.text.splitlines()

@@ -7,7 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -109,6 +109,7 @@ class ValidationPolicy:
         wanted = {
             *self.needs_for(change.base, library),
             *self.needs_for(change.candidate, library),
+            *(self.untrusted if change.written_by == "user" else ()),
         }
         for tool in library if is_instructions(change.base.name) else ():
             wanted |= self._for_effects(tool.definition)
@@ -346,9 +347,7 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     lost = (("rules", rule, True) for rule in lost_rules(change))
     new = ((field, rule, False) for field, rule in _ruled(change))
     for field, rule, is_removed in (*new, *lost) if by_text else ():
-        said = rule_sentence(rule)
-        if dictated := by_text.get(said) or by_text.get(""):
-            dictated = replace(dictated, text=said)
+        if dictated := by_text.get(rule_sentence(rule)):
             found.append(FreshText(field, dictated, not dictated.is_used, is_removed=is_removed))
     return tuple(found)
 

@@ -202,7 +202,7 @@ def for_client(result: ToolResult) -> ToolResult:
     failure = result.failure
     if failure is None or failure.kind not in {"tool_error", "unserialisable_result"}:
         return result
-    rule = episodes.without_secrets(failure.rule)
+    rule = episodes.log_text(failure.rule)
     _logger.warning("incident %s: %s: %s", result.call_id, result.name, rule)
     what = f"{failure.cause}; incident" if failure.cause else "Incident"
     hidden = replace(failure, rule=f"{what} {result.call_id} in the server's log")

@@ -155,8 +155,9 @@ def test_a_changed_rule_holds_up_nothing_else(manager, make_episode):
         {"rules": []},
         {"summary": "Label all."},
         {"rules": [{"kind": "call_before", "tool": "look"}]},
+        {"rules": [{"kind": "between", "parameter": "weight", "maximum": 100}] * 2},
     ],
-    ids=["drops a rule", "words", "an order"],
+    ids=["drops a rule", "words", "an order", "says it twice"],
 )
 def test_a_block_in_an_answer_is_a_users_word(manager, make_episode, said):
     """A user has the model repeat it, and praises the answer; numbers alone do not decide then."""
