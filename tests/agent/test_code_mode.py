@@ -18,7 +18,6 @@ from agentkit import (
     RunContext,
     Tool,
     guardrail,
-    open_store,
     tool,
 )
 from agentkit.agent import Limits, ToolCallFinished, ToolCallStarted, ToolPolicy
@@ -215,7 +214,7 @@ def test_limits_hold_in_the_middle(tools, log):
     assert result.output == "done"
 
 
-async def test_cancelled_in_the_middle(tools, log):
+async def test_cancelled_in_the_middle(tools, log, store):
     """What it had called until then is in the episode."""
     begun = asyncio.Event()
 
@@ -226,7 +225,6 @@ async def test_cancelled_in_the_middle(tools, log):
         await asyncio.Event().wait()
         return ""
 
-    store = open_store("memory:")
     asked = agent([*tools, hang], program("x = book(id=1)\nreturn hang()"), store=store)
     run = asyncio.create_task(asked.run("go"))
     await begun.wait()
@@ -240,10 +238,9 @@ async def test_cancelled_in_the_middle(tools, log):
     ]
 
 
-async def test_a_program_waits_for_a_person_and_goes_on(tools, log):
+async def test_a_program_waits_for_a_person_and_goes_on(tools, log, store):
     """Each waiting call is asked about by itself, across processes, and nothing runs twice."""
     text = "a = book(id=1)\nb = cancel(id=1)\nc = [find(city=b), cancel(id=2)]\nreturn [a, b, c[1]]"
-    store = open_store("memory:")
     asked = agent(tools, program(text), store=store)
     first = await asked.run("go")
     assert [(c.call_id, c.name, c.arguments) for c in first.deferred] == [
@@ -484,11 +481,10 @@ async def test_each_call_is_made_once_whatever_happens(start, plan):
     assert recorded == list(range(min(upto + 1, len(plan))))
 
 
-async def test_a_program_that_changed_while_it_waited(tools, log):
+async def test_a_program_that_changed_while_it_waited(tools, log, store):
     """What it called before is not taken for something else: it ends, and runs nothing."""
     definition = ToolDefinition.from_schema("ask_legal", "Ask.", {"type": "object"})
     text = "a = book(id=1)\nb = ask_legal()\nreturn book(id=2)"
-    store = open_store("memory:")
     asked = agent([*tools, Tool(definition=definition)], program(text))
     asked_again = agent([*tools, Tool(definition=definition)], store=store)
     episode = (await asked.run("go")).episode

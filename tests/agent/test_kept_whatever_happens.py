@@ -142,9 +142,8 @@ class BrokenRetriever:
         raise self.error
 
 
-async def test_a_retriever_that_raises_leaves_an_episode():
+async def test_a_retriever_that_raises_leaves_an_episode(store):
     """A run that ends while its tools are chosen is kept, with what it ended by."""
-    store = open_store("memory:")
     retriever = BrokenRetriever(OSError("the index is gone"))
     agent = Agent(ScriptedModel([]), store=store, retriever=retriever)
     with pytest.raises(OSError, match="the index is gone"):
@@ -154,9 +153,8 @@ async def test_a_retriever_that_raises_leaves_an_episode():
     assert episode.error == "OSError: the index is gone"
 
 
-async def test_a_caller_can_name_the_episode_before_it_ends():
+async def test_a_caller_can_name_the_episode_before_it_ends(store):
     """A run and a stream take the id of their episode; that of a resumed run says which waited."""
-    store = open_store("memory:")
     call = ToolCall(call_id="c", name="desk")
     agent = Agent(ScriptedModel([[call], "Done.", "Hello."]), store=store, tools=[DESK])
     ids = [new_episode_id() for _ in range(2)]
@@ -168,7 +166,7 @@ async def test_a_caller_can_name_the_episode_before_it_ends():
     assert {one.episode_id for one in happened(store.select())} == {*ids, continuation_id(ids[0])}
 
 
-async def test_a_session_that_waits_twice_repeats_no_call():
+async def test_a_session_that_waits_twice_repeats_no_call(store):
     """Each call and its result reach the model once, however often the run was resumed."""
     seen = []
 
@@ -178,7 +176,7 @@ async def test_a_session_that_waits_twice_repeats_no_call():
             return [ToolCall(call_id=f"c{len(seen)}", name="desk")]
         return "Done."
 
-    agent = Agent(FunctionModel(ask_twice), tools=[DESK], store=open_store("memory:"))
+    agent = Agent(FunctionModel(ask_twice), tools=[DESK], store=store)
     first = await agent.run("Ask", session_id="s")
     second = await agent.resume(first.episode, values={"c1": "one"})
     await agent.resume(second.episode, values={"c2": "two"})
@@ -186,7 +184,7 @@ async def test_a_session_that_waits_twice_repeats_no_call():
     assert seen[-1] == [*asked, ("tool", "one"), ("assistant", ""), ("tool", "two")]
 
 
-async def test_answers_that_are_broken_off_leave_an_episode():
+async def test_answers_that_are_broken_off_leave_an_episode(store):
     """What had a result by then is kept with it: the calls that were run, and the values given."""
     began = asyncio.Event()
 
@@ -201,7 +199,6 @@ async def test_answers_that_are_broken_off_leave_an_episode():
         """Send something."""
         return "sent"
 
-    store = open_store("memory:")
     calls = [ToolCall(call_id=name, name=name) for name in ("desk", "quick", "slow")]
     agent = Agent(ScriptedModel([calls]), store=store, tools=[DESK, quick, slow])
     waiting = await agent.run("Do it", session_id="s")
@@ -217,7 +214,7 @@ async def test_answers_that_are_broken_off_leave_an_episode():
     assert results == {"desk": "yes", "quick": "sent"}
 
 
-async def test_a_run_that_was_resumed_twice_counts_as_resumed_last():
+async def test_a_run_that_was_resumed_twice_counts_as_resumed_last(store):
     """A conversation of an older store shows each call once, though two runs went on from it."""
     seen = []
 
@@ -225,7 +222,6 @@ async def test_a_run_that_was_resumed_twice_counts_as_resumed_last():
         seen.append([(message.role, message.text) for message in request.messages])
         return [ToolCall(call_id="c", name="desk")] if len(seen) == 1 else f"Answer {len(seen)}."
 
-    store = open_store("memory:")
     agent = Agent(FunctionModel(talk), tools=[DESK], store=store)
     waiting = await agent.run("Ask", session_id="s")
     first = (await agent.resume(waiting.episode, values={"c": "one"})).episode

@@ -29,18 +29,19 @@ def proposal(a, b=2):
     )
 
 
-def asking(model):
-    """What asks the model in each round."""
-    return lambda request, _: model.complete(request)
+def refine(model, first, request=REQUEST, **options):
+    """Refine a first answer with a model."""
+
+    def ask(asked, _):
+        return model.complete(asked)
+
+    return asyncio.run(refine_calls(ask, request, first, RefineSettings(**options)))
 
 
 def refined(answers, **options):
     """Refine the first of ``answers`` with a model that gives the others."""
     model = ScriptedModel(answers[1:])
-    first = ModelResponse(message=answers[0])
-    response, trace = asyncio.run(
-        refine_calls(asking(model), REQUEST, first, RefineSettings(**options))
-    )
+    response, trace = refine(model, ModelResponse(message=answers[0]), **options)
     return [call.arguments["a"] for call in response.message.tool_calls], trace, model
 
 
@@ -113,11 +114,7 @@ def test_what_goes_back_to_the_provider_is_of_the_round_that_wrote_the_calls():
 
     later = iter([answer(1, proposal(5)), answer(2, AssistantMessage(text="It is perfect."))])
     model = FunctionModel(lambda _: next(later))
-    response, trace = asyncio.run(
-        refine_calls(
-            asking(model), REQUEST, answer(0, proposal(1)), RefineSettings(mode="adaptive")
-        )
-    )
+    response, trace = refine(model, answer(0, proposal(1)), mode="adaptive")
     assert [item.data for item in response.message.provider_items] == [{"answer": 1}]
     assert response.tokens.completion == (1,)
     assert [one.completion for one in trace.tokens] == [(0,), (1,), (2,)]
@@ -134,11 +131,7 @@ def test_each_round_has_a_seed_of_its_own():
 
         request = replace(REQUEST, settings=ModelSettings(seed=seed))
         first = ModelResponse(message=proposal(1))
-        asyncio.run(
-            refine_calls(
-                asking(FunctionModel(answer)), request, first, RefineSettings(mode="vanilla")
-            )
-        )
+        refine(FunctionModel(answer), first, request, mode="vanilla")
         assert len(asked) == 5
         assert asked == [None] * 5 if seed is None else len({seed, *asked}) == 6
 

@@ -8,10 +8,10 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from support.episodes import episode_of
 
 from agentkit import Agent, ToolDefinition, open_store, tool
 from agentkit._waiting import wait_for
-from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.serving import running, share_of
@@ -19,7 +19,7 @@ from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library import LibraryChange
 from agentkit.library.chain import read_signer, verify_chain, verify_library
 from agentkit.library.events import Author, EventDraft, chained
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import ToolCall, ToolFailure
 from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
@@ -99,15 +99,10 @@ def test_a_person_takes_a_proposal_through(invoke, as_json, proposal_id, store_u
 
 def refusals(store, version, wrong, right):
     """Conversations with one library version; the tool refused the first of them."""
+    refused = ToolFailure(kind="retry_requested", rule="no such term", path="periods")
     for at in range(wrong + right):
-        call = ToolCall(call_id="1", name="loan_offer", arguments={"periods": 24})
-        failure = ToolFailure(kind="retry_requested", rule="no such term", path="periods")
-        result = ToolResult(call_id="1", name="loan_offer", status="ok", value=1)
-        if at < wrong:
-            result = replace(result, status="failed", value=None, failure=failure)
-        turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-        name = f"{version}-{at}"
-        store.append(Episode(episode_id=name, request="", turns=(turn,), library_version=version))
+        call = ("loan_offer", {"periods": 24}, refused if at < wrong else 1)
+        store.append(episode_of(call, episode_id=f"{version}-{at}", library_version=version))
 
 
 def test_a_promotion_tells_what_it_is_worth(invoke, as_json, proposal_id, store_url):
@@ -130,11 +125,8 @@ def test_a_promotion_tells_what_it_is_worth(invoke, as_json, proposal_id, store_
 
 def test_the_page_for_people(invoke, proposal_id, keep):
     """What models see, why, the failing conversation with its wrong argument, and what is next."""
-    call = ToolCall(call_id="1", name="loan_offer", arguments={"amount": 9000, "periods": 50})
-    failure = ToolFailure(kind="retry_requested", rule="periods must be one of 36, 48, 60")
-    result = ToolResult(call_id="1", name="loan_offer", status="failed", failure=failure)
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    keep(Episode(episode_id="e2", request="50 months, ann@example.org", turns=(turn,)))
+    call = ("loan_offer", {"amount": 9000, "periods": 50}, "!periods must be one of 36, 48, 60")
+    keep(episode_of(call, episode_id="e2", request="50 months, ann@example.org"))
     page = invoke("review", "show", proposal_id[:12]).stdout
     assert page.startswith(
         "loan_offer: passed the checks, waiting\nperiods may only be 36, 48 or 60."
