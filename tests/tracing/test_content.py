@@ -16,7 +16,7 @@ from support.media import RED
 from support.model_server import FaultyServer
 from support.server_steps import ErrorStatus, Reply
 
-from agentkit import Agent, tool
+from agentkit import Agent, Tool, ToolDefinition, tool
 from agentkit.agent import Approval, ToolPolicy
 from agentkit.errors import ModelConnectionError, ModelRetry, ModelStatusError, RunError
 from agentkit.messages import AssistantMessage, ToolCall
@@ -75,21 +75,16 @@ def chatty(tracer: object, *answers: object) -> Agent:
     script = answers or (CALLS, CALLS[:1], ANSWER)
     return Agent(
         ScriptedModel(script),
-        tools=[remember, forget, *(_numbered(n) for n in range(40))],
+        tools=[
+            remember,
+            forget,
+            *(Tool(definition=ToolDefinition(name=f"work_{n}")) for n in range(40)),
+        ],
         instructions=f"Never tell {SECRET}.",
         tool_policy=ToolPolicy(approve=lambda *_: False),
         refine="none",
         tracing=tracer,
     )
-
-
-def _numbered(number: int):
-    def work(x: int) -> int:
-        return x + number
-
-    work.__name__ = f"work_{number}"
-    work.__doc__ = f"Shift by {number}."
-    return tool(work)
 
 
 def test_nothing_that_was_said_leaves_by_default(telemetry, caplog) -> None:

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry import context, propagate, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from agentkit import Agent, tool
+from agentkit import Agent, Tool, ToolDefinition, tool
 from agentkit.agent.types import TurnFinished
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings, TextDelta
@@ -138,7 +138,7 @@ def test_searches_for_tools_have_spans(telemetry) -> None:
         return a - b
 
     search = ToolCall(call_id="s", name="search_tools", arguments={"query": "subtract"})
-    many = [add, subtract, *(_numbered(number) for number in range(40))]
+    many = [add, subtract, *(Tool(definition=ToolDefinition(name=f"work_{n}")) for n in range(40))]
     agent = Agent(ScriptedModel([[search], "Done."]), tools=many, tracing=telemetry.tracing())
     agent.run_sync("Add two numbers.")
     assert telemetry.tree() == [
@@ -152,15 +152,6 @@ def test_searches_for_tools_have_spans(telemetry) -> None:
     span = next(span for span in telemetry.spans if span.name == "retrieval")
     assert span.attributes["agentkit.library.size"] == 42
     assert span.attributes["agentkit.retrieval.offered.size"] >= 1
-
-
-def _numbered(number: int):
-    def work(x: int) -> int:
-        return x + number
-
-    work.__name__ = f"work_{number}"
-    work.__doc__ = f"Shift by {number}."
-    return tool(work)
 
 
 CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

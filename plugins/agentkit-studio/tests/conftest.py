@@ -121,6 +121,16 @@ def replays(store):
     return partial(agent_of, store, follow_orders)
 
 
+def studio_of(store, access=None, **options):
+    """A studio over a store; where nobody is named, a proxy names its users."""
+    access = access or Access(user_header="x-user")
+
+    def managed(policy):
+        return manager_of(store, lifecycle=policy)
+
+    return create_studio(managed, store, access=access, **options)
+
+
 @pytest.fixture
 def studio(store, talks, replays):
     """Makes a client of the studio, signed in as somebody."""
@@ -129,14 +139,8 @@ def studio(store, talks, replays):
         prefix = options.pop("prefix", "")
         agents = talks if options.pop("has_agent", True) else None
         access = Access(**{"keys": Keys(KEYS), "roles": ROLES, **options})
-        app = create_studio(
-            lambda policy: manager_of(store, lifecycle=policy),
-            store,
-            access=access,
-            agents=agents,
-            replays=replays,
-            models=["other"],
-            prefix=prefix,
+        app = studio_of(
+            store, access, agents=agents, replays=replays, models=["other"], prefix=prefix
         )
         client = TestClient(app, follow_redirects=True)
         if name:
@@ -307,13 +311,8 @@ def served_project(store_url):
         keys=Keys({name: KEYS[name] for name in names}),
         roles={"olga": "operator", "rita": "reviewer"},
     )
-    app = create_studio(
-        lambda policy: manager_of(store, lifecycle=policy),
-        store,
-        access=access,
-        agents=agents,
-        replays=partial(agent_of, store, reads_the_schema),
-    )
+    replays = partial(agent_of, store, reads_the_schema)
+    app = studio_of(store, access, agents=agents, replays=replays)
     with serving(app) as url:
         yield Project(
             url=url, store=store, manager=ToolManager(store), access=access, agents=agents

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from starlette.testclient import TestClient
 
 from agentkit import Library, ToolDefinition, open_store
-from agentkit.cli.stores import manager_of
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import StoreUnavailableError
@@ -21,8 +20,9 @@ from agentkit.evolution.observers import judged
 from agentkit.library import LibraryChange
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit_studio import Access, create_studio
 from agentkit_studio.health_fold import MANY_TOOLS, MOST_FINDINGS, Examination, HealthFold
+
+from .conftest import studio_of
 
 
 def made(number, version=1, passed=None, **fields):
@@ -248,11 +248,7 @@ def test_the_page_has_the_numbers_of_its_charts(studio, act, proposal_id):
 def test_an_empty_store_says_what_to_type(tmp_path):
     """Nothing is drawn of nothing."""
     with closing(open_store(f"sqlite:///{tmp_path / 'empty.db'}")) as store:
-        access = Access(user_header="x-user")
-        app = create_studio(
-            lambda policy: manager_of(store, lifecycle=policy), store, access=access
-        )
-        page = TestClient(app).get("/health", headers={"x-user": "ann"}).text
+        page = TestClient(studio_of(store)).get("/health", headers={"x-user": "ann"}).text
     assert "No run was recorded yet." in page
 
 

@@ -12,7 +12,6 @@ from starlette.testclient import TestClient
 
 from agentkit import Library, ToolDefinition, tool
 from agentkit.cli.main import main
-from agentkit.cli.stores import manager_of
 from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import ModelError
 from agentkit.evaluation.doctor.catalogue import KINDS
@@ -21,8 +20,9 @@ from agentkit.evolution.observers import judged
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Description, Origin
-from agentkit_studio import Access, create_studio
 from agentkit_studio.figures import graph_around
+
+from .conftest import studio_of
 
 
 @pytest.fixture
@@ -69,10 +69,7 @@ def test_the_projects_own_retriever_ranks(store):
             )
             return Retrieval(query=query, hits=hits, offered=(), cards="", tokens=0)
 
-    access = Access(user_header="x-user")
-    app = create_studio(
-        lambda policy: manager_of(store, lifecycle=policy), store, access=access, retriever=Own()
-    )
+    app = studio_of(store, retriever=Own())
     page = TestClient(app).get("/tools", params={"q": "x"}, headers={"x-user": "ann"}).text
     assert "the project says so" in page
 
@@ -92,10 +89,7 @@ def test_a_search_is_ready_when_the_studio_listens(store):
             return Retrieval(query=query, hits=(), offered=(), cards="", tokens=0)
 
     own = Own()
-    access = Access(user_header="x-user")
-    app = create_studio(
-        lambda policy: manager_of(store, lifecycle=policy), store, access=access, retriever=own
-    )
+    app = studio_of(store, retriever=own)
     with TestClient(app) as client:
         assert own.asked == 1
         page = client.get("/tools", params={"q": "x"}, headers={"x-user": "ann"})
