@@ -20,14 +20,17 @@ from agentkit.testing import ScriptedModel
 from agentkit.tools.canonical import is_json
 
 
-async def outcome(function, call, **options):
-    entry = (
-        tool(function) if callable(function) and not hasattr(function, "definition") else function
-    )
-    model = ScriptedModel([[call(entry.name)], "done"])
-    result = await Agent(model, tools=[entry], **options).run("go")
+async def only_result(model_calls, *tools, **options):
+    rounds = [model_calls] * (2 if "refine" in options else 1)
+    model = ScriptedModel([*rounds, "done"])
+    result = await Agent(model, tools=tools, **options).run("go")
     assert result.output == "done"
     return result.episode.results[0]
+
+
+async def outcome(function, call, **options):
+    entry = function if isinstance(function, Tool) else tool(function)
+    return await only_result([call(entry.name)], entry, **options)
 
 
 class PanicError(BaseException):
@@ -296,14 +299,6 @@ async def test_a_refused_value_is_not_sent_again(call, error, attempts):
     assert result.attempts == attempts
 
 
-async def only_result(model_calls, *tools, **options):
-    rounds = [model_calls] * (2 if "refine" in options else 1)
-    model = ScriptedModel([*rounds, "done"])
-    result = await Agent(model, tools=tools, **options).run("go")
-    assert result.output == "done"
-    return result.episode.results[0]
-
-
 async def test_unknown_tool(add, call):
     """An unknown name is answered with the nearest one."""
     result = await only_result([call("ad", a=1, b=2)], add)
@@ -387,15 +382,12 @@ def wrong_root(x: float) -> float:
     return -(x**0.5)
 
 
-def run(call, name, arguments, **options):
-    model = ScriptedModel([[call(name, **arguments)], "done"])
-    result = Agent(model, tools=[div, wrong_root], **options).run_sync("go")
-    return result.episode.results[0]
+CHECKED = {"tool_policy": ToolPolicy(contracts="always")}
 
 
-def test_broken_precondition_is_told_before_the_tool_runs(call):
+async def test_broken_precondition_is_told_before_the_tool_runs(call):
     """A call outside the tool's contract is not run; the model reads the condition and values."""
-    result = run(call, "div", {"a": 1, "b": 0}, tool_policy=ToolPolicy(contracts="always"))
+    result = await only_result([call("div", a=1, b=0)], div, **CHECKED)
 
     assert result.failure.kind == "contract_violated"
     assert result.failure.cause == "precondition"
@@ -403,9 +395,9 @@ def test_broken_precondition_is_told_before_the_tool_runs(call):
     assert "`b != 0` does not hold for b = 0" in result.text
 
 
-def test_broken_postcondition_is_final(call):
+async def test_broken_postcondition_is_final(call):
     """A result outside the contract is withheld, and trying again is not suggested."""
-    result = run(call, "wrong_root", {"x": 4.0}, tool_policy=ToolPolicy(contracts="always"))
+    result = await only_result([call("wrong_root", x=4.0)], wrong_root, **CHECKED)
 
     assert (result.failure.kind, result.failure.cause) == ("contract_violated", "postcondition")
     assert not result.failure.retryable
@@ -416,14 +408,14 @@ def test_broken_postcondition_is_final(call):
     ("name", "arguments", "kind"),
     [("wrong_root", {"x": 4.0}, None), ("div", {"a": 1, "b": 0}, "tool_error")],
 )
-def test_contracts_are_off_by_default(call, name, arguments, kind):
+async def test_contracts_are_off_by_default(call, name, arguments, kind):
     """Without the option no condition is evaluated: the tool runs and says what it says."""
-    failure = run(call, name, arguments).failure
+    failure = (await only_result([call(name, **arguments)], div, wrong_root)).failure
 
     assert (failure.kind if failure else None) == kind
 
 
-def test_condition_that_can_not_be_read_counts_as_broken(call):
+async def test_condition_that_can_not_be_read_counts_as_broken(call):
     """A condition outside the language never passes silently."""
 
     @tool(pre=["a.b.c > 0"])
@@ -431,12 +423,7 @@ def test_condition_that_can_not_be_read_counts_as_broken(call):
         """Anything."""
         return a
 
-    model = ScriptedModel([[call("odd", a=1)], "done"])
-    result = (
-        Agent(model, tools=[odd], tool_policy=ToolPolicy(contracts="always"))
-        .run_sync("go")
-        .episode.results[0]
-    )
+    result = await only_result([call("odd", a=1)], odd, **CHECKED)
 
     assert result.failure.kind == "contract_violated"
     assert "cannot be read" in result.text
