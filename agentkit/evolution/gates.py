@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gate_statistics import (
@@ -27,6 +27,7 @@ from agentkit.metrics.statistics import (
     bootstrap_interval,
     wilson_interval,
 )
+from agentkit.records import Record
 
 # --- What goes into a gate and what comes out of it -----------------------------------------------
 
@@ -45,7 +46,7 @@ MOST_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GateReport:
+class GateReport(Record):
     """What a gate says.
 
     Attributes:
@@ -56,6 +57,8 @@ class GateReport:
         gained: Names of the first ``MOST_NAMED`` tasks that the candidate did better, by name.
         lost: Of those that it did worse.
     """
+
+    _OPTIONAL: ClassVar = ("statistics", "gained", "lost")
 
     gate: str
     decision: Decision
@@ -72,20 +75,6 @@ class GateReport:
         for name, value in self.statistics.items():
             if not math.isfinite(value):
                 raise UsageError(f"{name} of the gate {self.gate!r} is {value}; it must be finite")
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as a JSON object, as the ``facts`` of an event keep it."""
-        optional = {
-            "statistics": dict(self.statistics),
-            "gained": list(self.gained),
-            "lost": list(self.lost),
-        }
-        return {
-            "gate": self.gate,
-            "decision": self.decision,
-            "reason": self.reason,
-            **{name: value for name, value in optional.items() if value},
-        }
 
     @classmethod
     def from_json(cls, record: JsonObject) -> GateReport:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
@@ -16,7 +16,7 @@ from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
 from agentkit.library.events import Author, EventDraft, EventKind, LibraryEvent, cut
 from agentkit.library.library import Library
-from agentkit.messages import JsonObject
+from agentkit.records import Record
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Takes
@@ -65,7 +65,7 @@ NEXT: dict[ProposalState, frozenset[ProposalState]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proposal:
+class Proposal(Record):
     """One change of one tool, with who suggests it and why.
 
     Attributes:
@@ -81,6 +81,8 @@ class Proposal:
         created_at: ISO 8601 time in UTC.
         origins: Where single texts of the candidate came from; see ``written_by`` for all others.
     """
+
+    _OPTIONAL: ClassVar = ("origins",)
 
     proposal_id: str
     stream: Stream
@@ -153,42 +155,6 @@ class Proposal:
         Only a person may: of a primitive there is no code here to try.
         """
         return not self.base and self.stream == "import" and self.author.kind == "person"
-
-    def to_json(self) -> dict[str, Any]:
-        """The proposal as a JSON object; no origins where none are told."""
-        record: dict[str, Any] = {
-            "proposal_id": self.proposal_id,
-            "stream": self.stream,
-            "author": self.author.to_json(),
-            "base": self.base,
-            "candidate": self.candidate.to_json(),
-            "reason": self.reason,
-            "evidence": list(self.evidence),
-            "created_at": self.created_at,
-        }
-        if self.origins:
-            record["origins"] = [origin.to_json() for origin in self.origins]
-        return record
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> Proposal:
-        """The inverse of ``to_json``.
-
-        Raises:
-            DefinitionError: The candidate is no definition.
-            KeyError: A part is absent.
-        """
-        return cls(
-            proposal_id=record["proposal_id"],
-            stream=record["stream"],
-            author=Author(**record["author"]),
-            base=record["base"],
-            candidate=ToolDefinition.from_json(record["candidate"]),
-            reason=record["reason"],
-            evidence=tuple(record["evidence"]),
-            created_at=record["created_at"],
-            origins=tuple(map(TextOrigin.from_json, record.get("origins", ()))),
-        )
 
 
 def lasting_digest(definition: ToolDefinition) -> str:
@@ -387,10 +353,7 @@ def checks_text(failed: Iterable[FailedCheck]) -> str:
 
 def checks_to_json(failed: Iterable[FailedCheck]) -> list[dict[str, str]]:
     """Failed checks as an event keeps them; they quote foreign text."""
-    empty = {"message": "", "advice": ""}  # which reading asks for
-    return [
-        {name: cut(value) for name, value in (empty | check.to_json()).items()} for check in failed
-    ]
+    return [{name: cut(value) for name, value in check.to_json().items()} for check in failed]
 
 
 def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from agentkit.errors import StoreError, StoreFormatError, UsageError
 from agentkit.messages import JsonObject
+from agentkit.records import Record
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 
@@ -57,7 +58,7 @@ AuthorKind = Literal["person", "model", "program"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Author:
+class Author(Record):
     """The author of an action.
 
     Attributes:
@@ -66,14 +67,11 @@ class Author:
         prompt_hash: SHA-256 of the prompt file that a model was asked with; empty for others.
     """
 
+    _OPTIONAL: ClassVar = ("prompt_hash",)
+
     kind: AuthorKind
     name: str
     prompt_hash: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        """The author as a JSON object; no hash where there is none."""
-        record = {"kind": self.kind, "name": self.name}
-        return record | ({"prompt_hash": self.prompt_hash} if self.prompt_hash else {})
 
 
 @dataclass(frozen=True, kw_only=True)

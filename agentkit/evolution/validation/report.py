@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from agentkit.evolution.validation.texts import Edit, Text, edits_between, folded, texts_of
 from agentkit.library.library import Library
+from agentkit.records import Record
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import written_out
 from agentkit.tools.rules import Rule
@@ -110,7 +111,7 @@ class ProposedChange:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FailedCheck:
+class FailedCheck(Record):
     """One reason against a candidate.
 
     Attributes:
@@ -123,21 +124,14 @@ class FailedCheck:
         excerpt: The text that shows it, cut to a readable length.
     """
 
+    _OPTIONAL: ClassVar = ("field", "excerpt")
+
     code: str
     layer: Layer
     message: str
     advice: str
     field: str = ""
     excerpt: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        """The failed check as a JSON object; empty parts are left out."""
-        return {name: value for name, value in asdict(self).items() if value}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, str]) -> FailedCheck:
-        """The inverse of ``to_json``."""
-        return cls(**record)  # type: ignore[arg-type]  # the layer is one that to_json wrote
 
     def __str__(self) -> str:
         where = f" in {self.field}" if self.field else ""

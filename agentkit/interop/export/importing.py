@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from agentkit.errors import UsageError
 from agentkit.evolution.checker import (
@@ -24,6 +24,7 @@ from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.merging import ConflictPolicy, plan_import
 from agentkit.library.store import LibraryChange
+from agentkit.records import Record
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import without_claims
 
@@ -33,7 +34,7 @@ somebody who must agree stands against it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ImportedTool:
+class ImportedTool(Record):
     """The outcome for one definition of an artifact.
 
     Attributes:
@@ -45,22 +46,13 @@ class ImportedTool:
         proposal_id: The proposal that brought it, waits or was rejected; empty for none.
     """
 
+    _OPTIONAL: ClassVar = ("why", "failed", "proposal_id")
+
     name: str
     outcome: Outcome
     why: str = ""
     failed: tuple[FailedCheck, ...] = ()
     proposal_id: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {
-            "name": self.name,
-            "outcome": self.outcome,
-            "why": self.why,
-            "failed": [check.to_json() for check in self.failed],
-            "proposal_id": self.proposal_id,
-        }
-        return {name: value for name, value in record.items() if value not in ("", [])}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
