@@ -194,57 +194,44 @@ def test_repeating_what_was_refused_for_good_is_a_recovery_failure(run, library,
     assert [turn.label for turn in diagnosis.turns] == ["pass", "recovery_failure", "pass"]
 
 
-def two_user_turns(run, first, second, verdicts):
-    asked = run(*first)
-    told = run(*second)
-    return [
-        replace(episode, episode_id=name, verdict=verdict)
-        for name, episode, verdict in zip(("e1", "e2"), (asked, told), verdicts, strict=True)
-    ]
+@pytest.fixture
+def both(run, library):
+    """The diagnoses of two user turns of one conversation, each a script and its verdict."""
+
+    def of(*turns):
+        told, pending = [], ()
+        for name, (script, verdict) in zip(("e1", "e2"), turns, strict=True):
+            episode = replace(run(*script), episode_id=name, verdict=verdict)
+            told.append(diagnose(episode, library, verdict, pending=pending))
+            pending = told[-1].pending
+        return told
+
+    return of
 
 
-def both(episodes, library):
-    first = diagnose(episodes[0], library, episodes[0].verdict)
-    return first, diagnose(episodes[1], library, episodes[1].verdict, pending=first.pending)
-
-
-def test_a_failure_is_made_good_after_the_user_has_spoken(run, library, attic):
+def test_a_failure_is_made_good_after_the_user_has_spoken(both, attic):
     """An abandoned call of one episode is recovered in the next one, under its own name."""
-    episodes = two_user_turns(
-        run,
-        ([attic("c1")], "Which room?"),
-        ([attic("c1", "hall")], "on"),
-        (FAILED, Verdict(passed=True)),
-    )
-    first, second = both(episodes, library)
+    mended = [attic("c1", "hall")], "on"
+    first, second = both((([attic("c1")], "Which?"), FAILED), (mended, Verdict(passed=True)))
     assert first.pending == first.recoveries
     [carried] = second.recoveries
-    assert (carried.episode, carried.turn, carried.outcome, carried.ended) == (
-        "e1",
-        0,
-        "recovered",
-        0,
-    )
+    assert (carried.episode, carried.turn) == ("e1", 0)
+    assert (carried.outcome, carried.ended) == ("recovered", 0)
     assert not second.pending
 
 
-def test_a_failure_that_comes_back_after_the_user_has_spoken_is_a_recovery_failure(
-    run, library, attic
-):
+def test_a_failure_that_comes_back_after_the_user_has_spoken_is_a_recovery_failure(both, attic):
     """The turn of the later episode that repeats the call is labelled, beside its own failure."""
-    episodes = two_user_turns(run, ([attic("c1")], "Hm."), ([attic("c9")], "Hm."), (FAILED, FAILED))
-    _, second = both(episodes, library)
+    _, second = both((([attic("c1")], "Hm."), FAILED), (([attic("c9")], "Hm."), FAILED))
     assert second.turns[0].labels == ("argument_mismatch", "recovery_failure")
     assert [one.outcome for one in second.recoveries] == ["repeated", "abandoned"]
 
 
-def test_a_failure_that_the_user_leaves_stays_pending(run, library, attic, call):
+def test_a_failure_that_the_user_leaves_stays_pending(both, attic, call):
     """An episode about something else neither settles a failure nor is blamed for it."""
     aside = [call("set_lamp", "c2", room="hall", state="on")]
-    episodes = two_user_turns(
-        run, ([attic("c1")], "Hm."), (aside, "Done."), (FAILED, Verdict(passed=True))
-    )
-    first, second = both(episodes, library)
+    passed = Verdict(passed=True)
+    first, second = both((([attic("c1")], "Hm."), FAILED), ((aside, "Done."), passed))
     assert second.pending == first.pending
     assert [turn.label for turn in second.turns] == ["pass", "pass"]
 

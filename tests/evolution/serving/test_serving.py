@@ -453,16 +453,25 @@ def sides(store, proposal):
     return [(views[one.metadata["shadow_of"]], one) for one in shadows]
 
 
-async def test_no_call_of_a_shadow_run_is_executed(store, tried, rains):
+@pytest.fixture
+def shadowed(store, rains):
+    """Lets a model answer one request, and then its shadow run; gives the runner."""
+
+    async def run(model, **more):
+        shadow = runner(store)
+        agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+        await agent.run("Rain?", **more)
+        await shadow.drain()
+        return shadow
+
+    return run
+
+
+async def test_no_call_of_a_shadow_run_is_executed(store, tried, rains, shadowed):
     """What the candidate proposes is looked at alone, whatever the tool does."""
-    weather, ran = rains
-    model = reader([call(city="Oslo")], [call(city="Bergen")])
-    shadow = runner(store)
+    await shadowed(reader([call(city="Oslo")], [call(city="Bergen")]))
 
-    await Agent(model, tools=[weather], store=store, observers=[shadow]).run("Rain?")
-    await shadow.drain()
-
-    assert ran == ["Oslo"]
+    assert rains[1] == ["Oslo"]
     ((control, candidate),) = sides(store, tried)
     assert [one.arguments["city"] for one in control.calls] == ["Oslo"]
     assert [one.arguments["city"] for one in candidate.calls] == ["Bergen"]
@@ -514,13 +523,9 @@ async def test_the_request_is_the_same_but_for_the_definition(store, tried, rain
         ),
     ],
 )
-async def test_agreement_goes_by_what_worked(store, tried, rains, old, new, scores):
+async def test_agreement_goes_by_what_worked(store, tried, shadowed, old, new, scores):
     """A side passes when each call it makes is one that worked in the run itself."""
-    shadow = runner(store)
-    agent = Agent(reader(old, new), tools=[rains[0]], store=store, observers=[shadow])
-
-    await agent.run("Rain?")
-    await shadow.drain()
+    await shadowed(reader(old, new))
 
     ((control, candidate),) = sides(store, tried)
     assert (control.verdict.passed, candidate.verdict.passed) == scores
@@ -562,14 +567,10 @@ async def test_a_tool_that_changed_since_is_served_as_it_is(trial, store, make):
     assert result.episode.metadata == {}
 
 
-async def test_what_a_candidate_answered_is_not_repeated(store, tried, rains):
+async def test_what_a_candidate_answered_is_not_repeated(store, tried, shadowed):
     """There is nothing to compare it with."""
-    shadow = runner(store)
     model = reader([call(city="Oslo")], [call(city="Oslo")])
-    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
-    await agent.run("Rain?", metadata={"arm": "candidate"})
-    await shadow.drain()
-
+    shadow = await shadowed(model, metadata={"arm": "candidate"})
     assert (shadow.counts["skipped"], sides(store, tried)) == (1, [])
 
 
@@ -577,7 +578,7 @@ async def test_what_a_candidate_answered_is_not_repeated(store, tried, rains):
     "error",
     [ModelConnectionError("gone"), ModelStatusError("busy", status=429, body="", retry_after=None)],
 )
-async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, rains, error):
+async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, shadowed, error):
     """Nothing is recorded, and the loss is counted."""
 
     def answer(request):
@@ -585,11 +586,7 @@ async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, 
             raise error
         return "done"
 
-    shadow = runner(store)
-    agent = Agent(FunctionModel(answer), tools=[rains[0]], store=store, observers=[shadow])
-    await agent.run("Rain?")
-    await shadow.drain()
-
+    shadow = await shadowed(FunctionModel(answer))
     assert sides(store, tried) == []
     assert shadow.counts["unavailable"] == 1
 
