@@ -12,7 +12,9 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.composites.composite import called_in, program_of
-from agentkit.composites.language import walk
+from agentkit.composites.language import arguments_of, child_of, walk
+from agentkit.composites.parser import parse_expression
+from agentkit.errors import CompositeError
 from agentkit.evolution.proposers.observed import allows_more, rule_key
 from agentkit.evolution.validation.report import (
     OriginKind,
@@ -36,7 +38,7 @@ from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules import CallBefore, Rule, Takes, rule_sentence
 from agentkit.tools.rules.checking import ToolsByName, demanded
-from agentkit.tools.schema import parts_at
+from agentkit.tools.schema import DATA_KEYWORDS, parts_at, schemas_in
 
 Needed = Literal["judge", "person"]
 
@@ -290,6 +292,15 @@ _SPELLS = re.compile(r"(?:\b(?:6[5-9]|[789]\d|1[01]\d|12[0-2])\b\W*){4,}")
 """Four codes of letters in a row."""
 
 
+_CHOSEN = (*sorted(DATA_KEYWORDS), "pattern", "required")
+"""Keywords of a schema by which its author chooses what callers give, or what they need not."""
+
+
+_NAMES_OF_PARTS = "names"
+"""Where a program names parts: of results, which it reads, and of calls. Any contract vouches for
+these; for texts that it hands on, only that of code at hand, since files say what they like."""
+
+
 class FreshText(NamedTuple):
     """A text that a candidate brings, or takes away.
 
@@ -495,11 +506,21 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
         return True
     if any(map(_hides_calls, filter(None, (definition, *others)))):
         return True
-    contracts = [(one.signature.parameters, one.signature.result) for one in filter(None, others)]
-    said = [*contracts, list(definition.signature.properties)]
-    known = {folded(text) for text in _every_text(said)}
-    texts = _every_text(list(_literals(definition)))
-    return any(_is_worded(text) and folded(text) not in known for text in texts)
+    own = {folded(name) for name in definition.signature.properties}
+    at_hand = own | _contracts(one for name, one in found.items() if tools[name].is_bound)
+    named = at_hand | _contracts(others)
+    return any(
+        _is_worded(text) and folded(text) not in (named if place == _NAMES_OF_PARTS else at_hand)
+        for place, part in _of_program(definition)
+        for text in _every_text(part)
+    )
+
+
+def _contracts(definitions: Iterable[ToolDefinition | None]) -> set[str]:
+    signatures = [one.signature for one in definitions if one is not None]
+    return {
+        folded(text) for one in signatures for text in _every_text([one.parameters, one.result])
+    }
 
 
 def _says_something(rule: Any, definition: ToolDefinition) -> bool:
@@ -522,23 +543,40 @@ def _only_looks(definition: ToolDefinition) -> bool:
     return _only_reads(definition) and not definition.signature.effects.open_world
 
 
-def _literals(definition: ToolDefinition) -> Iterator[Any]:
-    """The constants in the program of a composite."""
+def _of_program(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:
+    """What the author of a program chose that calls may be made of, with its place."""
     if definition.body is None:
         return
     program = program_of(definition)
     if program is None:  # whatever it says, it cannot run
-        yield definition.body
+        yield "body", definition.body
         return
-    yield from (node.value for node in walk(program) if isinstance(node, ast.Constant))
+    yield from (("body", one.default.value) for one in program.parameters if one.default)
+    nodes = tuple(walk(program))
+    keys = {id(node.slice) for node in nodes if isinstance(node, ast.Subscript)}
+    for node in nodes:
+        if isinstance(
+            node, ast.Constant
+        ):  # a text in brackets reads a part, and is handed to nobody
+            yield _NAMES_OF_PARTS if id(node) in keys else "body", node.value
+        elif isinstance(node, ast.Call) and child_of(node):  # its schema may leave names open
+            yield _NAMES_OF_PARTS, [name for name, _ in arguments_of(node)]
+    for part in schemas_in(definition.signature.parameters):
+        data = [part.get(keyword) for keyword in _CHOSEN]
+        yield "parameters", [*data, *mapping(part.get("properties"))]
+    names = (*definition.signature.properties, "result")
+    for text in (*definition.specification.pre, *definition.specification.post):
+        try:
+            found = walk(parse_expression(text, names))
+        except CompositeError:
+            yield "conditions", text
+        else:
+            yield "conditions", [one.value for one in found if isinstance(one, ast.Constant)]
 
 
 def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:
-    """What a new composite holds beside its words: literals, defaults and worked calls."""
-    yield from (("body", value) for value in _literals(definition))
-    properties = mapping(definition.signature.parameters.get("properties"))
-    for name, part in properties.items():
-        yield f"parameters.{name}", [mapping(part).get(key) for key in ("default", "enum", "const")]
+    """What a new composite holds beside its words: its author's texts, and worked calls."""
+    yield from _of_program(definition)
     for at, example in enumerate(sequence(definition.examples)):
         yield f"examples[{at}]", [example.query, example.arguments, example.result]
 
