@@ -262,10 +262,15 @@ def know_json(kind: Any, *, also: Any = None) -> None:
         kind.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, first)
 
 
-def check_yaml(text: str, loader: Any, *, least: int, levels: int = MAX_DEPTH) -> None:
-    """Refuse a YAML text that would grow, or break its parser, before anything is built.
+_DIRECTIVE = re.compile(r"(?<![^\n\r\x85\u2028\u2029\ufeff])%(?!YAML\b)")
+_MOST_ANCHORS = 1_000
 
-    Aliases are refused with it: a few lines of them stand for millions of values.
+
+def read_yaml(text: str, loader: Any, *, least: int, levels: int = MAX_DEPTH) -> Any:
+    """The data of a YAML text; one that would grow, or break its parser, is refused before that.
+
+    Aliases are refused with it: a few lines of them stand for millions of values. So are directives
+    other than ``%YAML``: PyYAML compares each with all before it.
 
     Args:
         text: The document.
@@ -274,12 +279,18 @@ def check_yaml(text: str, loader: Any, *, least: int, levels: int = MAX_DEPTH) -
         levels: How deep it may be nested.
 
     Raises:
-        ReadingLimitError: It does; a ``ValueError``.
+        ReadingLimitError: It is refused; a ``ValueError``.
+        ValueError: A value is none of its type, such as ``!!bool maybe``.
         yaml.YAMLError: It is no YAML.
     """
     import yaml
 
-    most, depth, count = 2 * value_limit(len(text), least=least), 0, 0
+    if (found := _DIRECTIVE.search(text)) is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise ReadingLimitError(
+            f"line {line}: no line may begin with '%'; indent it, or leave it out"
+        )
+    most, depth, count, anchors = 2 * value_limit(len(text), least=least), 0, 0, 0
     for event in yaml.parse(text, Loader=loader):
         count += isinstance(event, yaml.NodeEvent)  # values and keys
         if count > most:
@@ -292,6 +303,13 @@ def check_yaml(text: str, loader: Any, *, least: int, levels: int = MAX_DEPTH) -
             raise ReadingLimitError(
                 f"'*{event.anchor}' stands for another part of the file; write that part out"
             )
+        anchors += getattr(event, "anchor", None) is not None
+        if anchors > _MOST_ANCHORS:
+            raise ReadingLimitError(f"it marks more than {_MOST_ANCHORS:,} parts with '&'")
+    try:
+        return yaml.load(text, Loader=loader)  # noqa: S506 - callers give subclasses of the safe one
+    except (AttributeError, LookupError, TypeError) as error:  # of a tag and what stands behind it
+        raise ValueError(f"a value is none of its type ({error})") from error
 
 
 def is_shallow(data: object, levels: int = MAX_DEPTH) -> bool:

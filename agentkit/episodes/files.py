@@ -350,10 +350,12 @@ def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
     arrow, parquet = _pyarrow()
     with open_plain(path) as source:
         try:
-            names = parquet.read_schema(source).names
-            if "record" not in names:
+            schema = parquet.read_schema(source)
+            texts = (arrow.string(), arrow.dictionary(arrow.int32(), arrow.string()))
+            if [one.type in texts for one in schema if one.name == "record"] != [True]:
                 raise EpisodeFormatError(
-                    f"{path} holds no episodes: it has no column 'record', only {', '.join(names)}"
+                    f"{path} holds no episodes: it has no column 'record' of texts, only "
+                    f"{', '.join(schema.names):.400}"
                 )
             # A text that occurs in many rows is then held once, as in the file.
             file = parquet.ParquetFile(source, read_dictionary=["record"])
@@ -366,7 +368,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
                     if left < 0:
                         raise _grows(path)
                     yield decode_episode(text)
-        except arrow.ArrowInvalid as error:
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise EpisodeFormatError(
                 f"{path} is no Parquet file, or is damaged: {error}"
             ) from error

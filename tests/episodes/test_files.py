@@ -102,12 +102,21 @@ def test_a_foreign_parquet_file_is_named(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "e.parquet"
-    parquet.write_table(pyarrow.table({"x": [1]}), path)
-    with pytest.raises(EpisodeFormatError, match="no column 'record', only x"):
-        list(import_episodes(path))
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(EpisodeFormatError, match="damaged"):
-        list(import_episodes(path))
+    for columns in ({"x": [1]}, {"record": [1]}, {"record": [{"x": 1}]}, {"record": [b"{}"]}):
+        parquet.write_table(pyarrow.table(columns), path)
+        with pytest.raises(
+            EpisodeFormatError, match=f"no column 'record' .*, only {next(iter(columns))}"
+        ):
+            list(import_episodes(path))
+    whole = path.read_bytes()
+    for damaged in (
+        whole[:-20],
+        whole[:-8] + b"\xff\xff\xff\x7fPAR1",
+        whole[:8] + b"\xff" * 40 + whole[48:],
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(EpisodeFormatError, match=r"damaged|no column"):
+            list(import_episodes(path))
 
 
 def test_parquet_says_what_to_install(tmp_path, monkeypatch):

@@ -499,15 +499,15 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
     if not all(one is not None and _only_looks(one) for one in others):
         return True
     rules = rules_of(definition)
-    is_ordered = any(isinstance(rule, CallBefore) for rule in rules)
-    if is_ordered and not all((tool := tools.get(name)) and tool.is_bound for name in found):
+    bound = [one for name in found if (one := tools.get(name)) is not None and one.is_bound]
+    if any(isinstance(rule, CallBefore) for rule in rules) and len(bound) < len(found):
         return True
     if any(_says_something(rule, definition) for rule in rules):
         return True
     if any(map(_hides_calls, filter(None, (definition, *others)))):
         return True
     own = {folded(name) for name in definition.signature.properties}
-    at_hand = own | _contracts(one for name, one in found.items() if tools[name].is_bound)
+    at_hand = own | _contracts(one.definition for one in bound)
     named = at_hand | _contracts(others)
     return any(
         _is_worded(text) and folded(text) not in (named if place == _NAMES_OF_PARTS else at_hand)

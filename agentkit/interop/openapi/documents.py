@@ -15,11 +15,11 @@ from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitErro
 from agentkit.messages import JsonObject
 from agentkit.reading import (
     MAX_DEPTH,
-    check_yaml,
     know_json,
     open_plain,
     read_json,
     read_stored,
+    read_yaml,
 )
 from agentkit.tools.schema import resolve_local
 
@@ -173,8 +173,7 @@ def _load_yaml(text: str) -> Any:
             install='pip install "agentkit-evolve[openapi]"',
         ) from error
     try:
-        check_yaml(text, _loader(), least=_LEAST_VALUES)
-        return yaml.load(text, Loader=_loader())  # noqa: S506 - a subclass of the safe loader
+        return read_yaml(text, _loader(), least=_LEAST_VALUES)
     except ReadingLimitError:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:

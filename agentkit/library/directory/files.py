@@ -17,7 +17,7 @@ from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitErro
 from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.log import has_markers
 from agentkit.library.library import Library
-from agentkit.reading import check_yaml, know_json
+from agentkit.reading import know_json, read_yaml
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import record_faults
 
@@ -41,8 +41,7 @@ def from_yaml(content: str) -> Any:
     import yaml
 
     try:
-        check_yaml(content, loader, least=_LEAST, levels=_MOST_LEVELS)
-        return yaml.load(content, Loader=loader)  # noqa: S506 - a subclass of the safe loader
+        return read_yaml(content, loader, least=_LEAST, levels=_MOST_LEVELS)
     except yaml.YAMLError as error:
         raise DefinitionError(_in_our_words(error)) from error
     except ReadingLimitError as error:

@@ -47,6 +47,8 @@ def test_yaml_is_read_as_json_would_be(tmp_path):
     [
         ("openapi: 3.0.0\na: &a [*a]", "stands for another part of the file"),
         ("openapi: 3.0.0\na: !!python/object/apply:os.system [ls]", "neither JSON nor YAML"),
+        ("openapi: 3.0.0\na: !!timestamp zz", "neither JSON nor YAML"),
+        ("%TAG !a! tag:x,1:\n---\nopenapi: 3.0.0", "line 1: no line may begin with '%'"),
         ('{"openapi": "3.0.0", }x', "is not JSON"),
         ("[1]\n", "it is a list"),
         ("{}", "no key 'openapi'"),

@@ -376,6 +376,14 @@ def test_what_nobody_sees_is_written_out():
         ("a: " + "[" * 3000, "nest"),
         ("a: " + "[" * 100_000 + "]" * 100_000, "nest"),
         (f"a: {'9' * 5000}", "cannot be read"),
+        ("a: !!bool zz", "cannot be read"),
+        ("a: !!int ''", "cannot be read"),
+        ("a: !!float ''", "cannot be read"),
+        ("a: !!set [1]", "expected a mapping|cannot be read"),
+        ("%TAG !a! tag:x,1:\n---\na: 1", "line 1: no line may begin with '%'"),
+        ("\ufeff%x\n---\na: 1", "line 1: no line may begin with '%'"),
+        ("a: 1\r...\r%TAG !a! tag:x,1:\r---\rb: 1", "no line may begin with '%'"),
+        ("a: [" + "".join(f"&a{at} 1, " for at in range(1_001)) + "]", "more than 1,000 parts"),
     ],
 )
 def test_what_json_does_not_have_is_refused(text, why):
@@ -400,6 +408,7 @@ def test_a_person_means_letters():
         "e": 1000.0,
         "f": None,
     }
+    assert from_yaml("%YAML 1.1\n---\na: 5%\nb: &b |\n  % c\n") == {"a": "5%", "b": "% c\n"}
 
 
 NAMES = st.one_of(
