@@ -42,7 +42,6 @@ from .sources.dialects import (
 )
 from .sources.function import (
     DefinitionOptions as DefinitionOptions,
-    definition_from_function as definition_from_function,
 )
 from .sources.json_records import (
     DefinitionBatch as DefinitionBatch,

@@ -14,7 +14,6 @@ from agentkit.composites.decorator import composite
 from agentkit.composites.source import compose
 from agentkit.composites.type_check import Expr
 from agentkit.errors import CompositeError, CompositeRunError
-from agentkit.tools import definition_from_function
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -300,7 +299,7 @@ def f(value: {text}) -> {text}:
 ''',
         ECHO,
     )
-    real = definition_from_function(real_function(ANNOTATIONS[text]))
+    real = tool(real_function(ANNOTATIONS[text])).definition
     assert composed.signature.parameters == real.signature.parameters
     assert list(composed.signature.properties["value"]) == list(real.signature.properties["value"])
     assert composed.signature.result == real.signature.result

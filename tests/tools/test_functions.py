@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
 from agentkit.errors import DefinitionError, ModelRetry, UsageError
-from agentkit.tools import Effects, Example, Specification, definition_from_function
+from agentkit.tools import Effects, Example, Specification
 from agentkit.tools.decorator import tool
 from agentkit.tools.sources.annotations import plain_schema
 from agentkit.tools.sources.docstrings import read_docstring
@@ -60,7 +60,7 @@ def schema_of(annotation: Any, **default: Any) -> dict[str, Any]:
     function.__annotations__ = {"value": annotation}
     if default:
         function.__defaults__ = (default["default"],)
-    schema = dict(definition_from_function(function).parameters_schema)
+    schema = dict(tool(function).definition.parameters_schema)
     Draft202012Validator.check_schema(schema)
     return schema
 
@@ -84,7 +84,7 @@ def test_plain_function() -> None:
         """
         return {}
 
-    assert definition_from_function(book).parameters_schema == {
+    assert tool(book).definition.parameters_schema == {
         "type": "object",
         "properties": {
             "city": {"type": "string", "description": "Where."},
@@ -498,7 +498,7 @@ def rest(make: str, price: float = 3.0) -> list[str]:
 @pytest.mark.parametrize("function", [google, numpy, rest])
 def test_styles_say_the_same(function) -> None:
     """Google, NumPy and reST give the same definition."""
-    definition = definition_from_function(function)
+    definition = tool(function).definition
     assert definition.description.summary == "Find cars.\n\nOnly cars in stock\nare found."
     assert definition.description.parameters == {
         "make": "The brand.",

@@ -461,8 +461,6 @@ def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
 
 # --- refused, explained, corrected ----------------------------------------------------------------
 
-PERIODS_rules = OneOf(parameter="periods", values=(36, 48, 60))
-
 
 @pytest.fixture
 def call() -> Callable[..., ToolCall]:
@@ -515,7 +513,7 @@ def test_all_four_views_come_and_go_with_the_rule(call) -> None:
             == "failed",
         }
 
-    ruled = learned(quote, PERIODS_rules)
+    ruled = learned(quote, PERIODS)
     assert all(views(ruled.definition).values())
     assert not any(views(learned(ruled).definition).values())
     assert learned(ruled).definition.digest == quote.definition.digest
@@ -585,7 +583,7 @@ def test_a_call_before_in_the_conversation(call, text, status) -> None:
 
 # --- composites -----------------------------------------------------------------------------------
 
-RULED = learned(quote, PERIODS_rules)
+RULED = learned(quote, PERIODS)
 ORDER = learned(order, FIRST)
 
 
@@ -637,9 +635,6 @@ def test_a_composite_is_no_way_around_a_call_before(call) -> None:
     )
     assert done.value == ["ordered for C-Ada"] * 2
     assert whole.value == "ordered for C-Bob"
-
-
-# --- diagnosis ------------------------------------------------------------------------------------
 
 
 # --- rule_problems --------------------------------------------------------------------------------
@@ -743,8 +738,6 @@ def test_bounds_that_meet_leave_a_value() -> None:
     bare = replace(TOOL, examples=(), specification=most)
     assert rule_problems(Between(parameter="nights", minimum=4), bare) == ()
 
-
-# --- what stands in the place of a rule -----------------------------------------------------------
 
 # --- as JSON --------------------------------------------------------------------------------------
 

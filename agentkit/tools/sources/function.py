@@ -79,26 +79,6 @@ class DefinitionOptions:
     examples: Iterable[Example | JsonObject] = ()
 
 
-def definition_from_function(
-    function: Callable[..., Any], options: DefinitionOptions | None = None
-) -> ToolDefinition:
-    """The definition alone; see ``read_function``.
-
-    Example:
-        >>> def area(width: float, height: float = 1.0) -> float:
-        ...     '''Area of a rectangle.
-        ...
-        ...     Args:
-        ...         width: In metres.
-        ...     '''
-        ...     return width * height
-        >>> definition = definition_from_function(area)
-        >>> definition.text, definition.signature.required, definition.description.parameters
-        ('Area of a rectangle.', ('width',), {'width': 'In metres.'})
-    """
-    return read_function(function, options).definition
-
-
 def read_function(function: Callable[..., Any], options: DefinitionOptions | None = None) -> Tool:
     """Read a function's annotations and docstring, as a tool that is not yet bound to it.
 
@@ -108,6 +88,18 @@ def read_function(function: Callable[..., Any], options: DefinitionOptions | Non
 
     Raises:
         DefinitionError: A model cannot call it, or an example breaks its schema.
+
+    Example:
+        >>> def area(width: float, height: float = 1.0) -> float:
+        ...     '''Area of a rectangle.
+        ...
+        ...     Args:
+        ...         width: In metres.
+        ...     '''
+        ...     return width * height
+        >>> definition = read_function(area).definition
+        >>> definition.text, definition.signature.required, definition.description.parameters
+        ('Area of a rectangle.', ('width',), {'width': 'In metres.'})
     """
     options = options or DefinitionOptions()
     return read_shape(read_callable(function, name=options.name), options)
