@@ -31,6 +31,7 @@ from agentkit.media import Media
 from agentkit.messages import (
     AssistantMessage,
     ToolCall,
+    ToolFailure,
     ToolResult,
 )
 
@@ -84,6 +85,15 @@ def test_a_record_that_lacks_a_part_is_refused(missing):
         Episode.from_json(json.loads(json.dumps(record)))
 
 
+def test_a_turn_is_what_a_model_said():
+    """A message of somebody else in its place is refused."""
+    turns = (Turn(message=AssistantMessage()),)
+    told = Episode(episode_id="e", request="?", turns=turns).to_json()
+    told["turns"][0]["message"]["role"] = "user"
+    with pytest.raises(EpisodeFormatError, match="the role 'user'"):
+        Episode.from_json(told)
+
+
 def test_an_older_record_stays_readable():
     """A record of the first format, as it was written then, can be read."""
     record = {
@@ -107,7 +117,9 @@ def test_an_older_record_stays_readable():
 
 def test_parts_that_hold_nothing_are_not_written():
     """A plain episode is a short line: no names, traces, corrections, labels or hints of nothing."""
-    turn = Turn(message=AssistantMessage(text="4"))
+    failure = ToolFailure(kind="timeout", rule="It was late.")
+    late = ToolResult(call_id="c", name="add", status="failed", failure=failure)
+    turn = Turn(message=AssistantMessage(text="4"), results=(late,))
     diagnosis = Diagnosis(label="pass", turns=(TurnDiagnosis(turn=0, label="pass"),))
     verdict = Verdict(passed=True, score=1.0)
     episode = Episode(
@@ -116,6 +128,8 @@ def test_parts_that_hold_nothing_are_not_written():
     record = episode.to_json()
     assert "library_names" not in record
     assert set(record["turns"][0]) == {"message", "results", "usage", "seconds", "model_seconds"}
+    told = {"kind": "timeout", "rule": "It was late.", "retryable": True}
+    assert record["turns"][0]["results"][0]["failure"] == told
     assert record["verdict"] == {"passed": True, "score": 1.0, "evidence": []}
     assert record["diagnosis"]["turns"] == [{"turn": 0, "label": "pass"}]
 

@@ -89,6 +89,8 @@ def test_reports_survive_json(report):
     """Written as JSON text and read again, a report is what it was."""
     text = json.dumps(report.to_json(), allow_nan=False)
     assert GateReport.from_json(json.loads(text)) == report
+    plain = {"gate": report.gate, "decision": report.decision, "reason": report.reason}
+    assert GateReport(**plain).to_json() == plain
 
 
 # --- The offline gate: held-out tasks, asked once ------------------------------------------------

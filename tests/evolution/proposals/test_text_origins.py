@@ -244,6 +244,7 @@ def test_a_proposal_written_before_there_were_origins_waits(manager):
     record["origins"][0]["kind"] = "trust me"
     assert Proposal.from_json(record).origins[0].kind == "unknown"
     del record["origins"]
+    assert Proposal.from_json(record).to_json() == record
     assert states([manager.submit(Proposal.from_json(record))]) == WAITS
 
 
