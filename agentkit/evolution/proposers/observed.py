@@ -173,9 +173,7 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
                         call,
                         blamed=call.blamed | wrong[step.call.call_id],
                         corrections=tuple(corrected[step.call.call_id]),
-                        is_from_start=begins
-                        and not call.is_answered
-                        and step.call.call_id not in programmed,
+                        is_from_start=begins and step.call.call_id not in programmed,
                     )
                     records[step.call.name].calls.append(call)
             for step in turn:

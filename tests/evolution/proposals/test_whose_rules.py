@@ -129,6 +129,41 @@ def test_what_evidence_taught_evidence_takes_away(manager, make_episode, users, 
     assert manager.submit(proposal).state == state
 
 
+def test_answers_from_outside_take_no_rule_away(manager, make_episode):
+    """That somebody outside answered a call shows of nobody's tool that it takes it."""
+    teach(manager, HEAVY, author=EVIDENCE)
+    calls = []
+    for one in accepted(make_episode, *"abc"):
+        [turn] = one.turns
+        results = tuple(replace(result, attempts=0) for result in turn.results)
+        calls.append(replace(one, turns=(replace(turn, results=results),)))
+    [proposal] = found(manager, *calls)
+    assert manager.submit(proposal).awaits == ("judge",)
+
+
+def test_what_a_person_agreed_to_is_theirs_wherever_it_came_from(manager, make_episode):
+    """Evidence takes back neither what a person approved of it, nor what one wrote once more."""
+    record = suggest(manager, HEAVY)
+    manager.approve(record.proposal_id, person=ANN)
+    manager.advance()
+    manager.refresh()
+    [proposal] = found(manager, *accepted(make_episode, *"abc"))
+    assert manager.submit(proposal).awaits == ("person",)
+    again = ToolManager(open_store("memory:"), lifecycle=LifecyclePolicy(evidence="none"))
+    again.register([PARCEL, *OTHERS])
+    teach(again, HEAVY, author=EVIDENCE)
+    teach(again)
+    teach(again, HEAVY)
+    [proposal] = found(again, *accepted(make_episode, *"abc"))
+    assert again.submit(proposal).awaits == ("person",)
+    third = ToolManager(open_store("memory:"), lifecycle=LifecyclePolicy(evidence="none"))
+    third.register([ruled(HEAVY), *OTHERS])  # as its code has it
+    short = Between(parameter="to", measure="length", maximum=9)
+    teach(third, HEAVY, short, author=EVIDENCE)
+    [proposal] = found(third, *accepted(make_episode, *"abc"))
+    assert third.submit(proposal).awaits == ("person",)
+
+
 def test_what_evidence_taught_goes_by_nobody_elses_word_unasked(manager):
     """A judge, or a person in its place, reads what a model or another program suggests."""
     teach(manager, HEAVY, author=EVIDENCE)
@@ -176,7 +211,9 @@ def test_a_block_in_an_answer_is_a_users_word(manager, make_episode, said):
 
 
 @pytest.mark.parametrize(
-    ("users", "awaits"), [("aaaaaa", ("judge",)), ("abcabc", ())], ids=["one person", "three"]
+    ("users", "awaits"),
+    [("aaaaaa", ("judge",)), ("aaaabc", ("judge",)), ("abcaaa", ("judge",)), ("abcabc", ())],
+    ids=["one person", "good calls of one", "bad calls of one", "three people"],
 )
 def test_one_person_teaches_no_order(manager, make_episode, users, awaits):
     """Good calls after a look-up and bad ones without, all of one user, wait as others do."""
@@ -234,8 +271,20 @@ async def test_an_answer_from_outside_is_a_users_word(words):
     for user, method in zip("abc", ("gold", "salt", "iron"), strict=True):
         model = calling("pick", {"method": method, "size": ord(user)})
         agent = Agent(model, tools=[pick], store=store, name="shop")
-        waiting = await agent.run("Pay", metadata={"user": user})
+        waiting = await agent.run(f"Pay by {method}", metadata={"user": user})
         await agent.resume(waiting, values={"1": {"error": words}})
+    assert await proposed_for(pick, store) == [("judge",)]
+
+
+async def test_an_answer_from_outside_vouches_for_no_value():
+    """A client that gives a value, and then says that it was fine, has used nothing."""
+    store = open_store("memory:")
+    words = {"error": "method must be one of 'bitcoin', 'cash'"}
+    answers = {"gold": words, "salt": words, "bitcoin": "paid", "cash": "paid"}
+    for user, (method, answer) in zip("abcd", answers.items(), strict=True):
+        agent = Agent(calling("pick", {"method": method}), tools=[pick], store=store, name="shop")
+        waiting = await agent.run(f"Pay by {method}", metadata={"user": user})
+        await agent.resume(waiting, values={"1": answer})
     assert await proposed_for(pick, store) == [("judge",)]
 
 
@@ -248,7 +297,7 @@ async def test_what_an_agent_says_is_a_models_word():
     for user, request in zip("abc", ("gold", "salt", "iron"), strict=True):
         model = calling("helper", {"request": request})
         agent = Agent(model, tools=[asked], store=store, name="shop")
-        await agent.run("Pay", metadata={"user": user})
+        await agent.run(f"Pay by {request}", metadata={"user": user})
     assert await proposed_for(asked, store) == [("judge",)]
 
 
@@ -276,4 +325,4 @@ def test_an_agent_as_a_tool_declares_what_its_tools_do():
     assert asked(web, wipe).definition.signature.effects.destructive is True
     assert not asked(web, wipe).needs_approval
     assert asked(plain).definition.signature.effects.writes is None
-    assert asked(web).definition.signature.effects.idempotent is None
+    assert asked().definition.signature.effects.idempotent is None
