@@ -59,21 +59,6 @@ def cued(definition: ToolDefinition) -> ToolDefinition:
     return replace(definition, description=replace(definition.description, parameters=texts))
 
 
-def cued_library(
-    library: Library,
-    *,
-    names: Collection[str] | None = None,
-) -> Library:
-    """The library with cues, at the same version: what it holds is shown otherwise, not changed.
-
-    Args:
-        library: The tools.
-        names: The tools to cue; None for all.
-    """
-    tools = [tool for tool in library if names is None or tool.name in names]
-    return library.with_tools(tool.with_definition(cued(tool.definition)) for tool in tools)
-
-
 def _places(schema: JsonObject, path: str) -> Iterator[tuple[str, JsonObject, bool]]:
     """Each parameter with its dotted path, its schema, and whether it must be given."""
     properties, required = schema.get("properties"), schema.get("required")
@@ -293,7 +278,7 @@ def prevalent_labels(
     )
 
 
-def guideline_text(labels: Iterable[FailureLabel], *, most: int = MOST_GUIDELINES) -> str:
+def guideline_text(labels: Iterable[FailureLabel]) -> str:
     """The guidelines for failures, the first ones only; empty when there are none.
 
     Example:
@@ -302,7 +287,7 @@ def guideline_text(labels: Iterable[FailureLabel], *, most: int = MOST_GUIDELINE
         - When a listed tool does a part of what is asked, call it before answering; go on until \
 no part is open.
     """
-    chosen = [GUIDELINES[label] for label in labels if label in GUIDELINES][:most]
+    chosen = [GUIDELINES[label] for label in labels if label in GUIDELINES][:MOST_GUIDELINES]
     return "\n".join([_HEADER, *(f"- {sentence}" for sentence in chosen)]) if chosen else ""
 
 
@@ -393,7 +378,10 @@ class LearningInterface:
             library: The tools.
             names: Those that are offered; None for all.
         """
-        return cued_library(library, names=names) if self.has_cues else library
+        if not self.has_cues:
+            return library
+        tools = [tool for tool in library if names is None or tool.name in names]
+        return library.with_tools(tool.with_definition(cued(tool.definition)) for tool in tools)
 
     def instructions(self, said: str = "") -> str:
         """The instructions of training: those that are given anyway, and what comes with them."""
@@ -420,9 +408,7 @@ class LearningInterface:
             return False
         return not prevalent_labels(profile, share=self.share, turns=0.0)
 
-    def _is_on(
-        self, mode: Mode, labels: Collection[FailureLabel] | Mapping[FailureLabel, str]
-    ) -> bool:
+    def _is_on(self, mode: Mode, labels: frozenset[FailureLabel]) -> bool:
         return mode == "always" or (
             mode == "by_profile" and any(label in labels for label in self.labels)
         )

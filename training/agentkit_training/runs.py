@@ -441,34 +441,13 @@ def ignore(_: object) -> None:
 TrackerName: TypeAlias = Literal["wandb"]
 
 
-def open_tracker(name: TrackerName, *, folder: Path, run: str) -> _Wandb:
-    """A tracker by name.
-
-    Args:
-        name: Which one.
-        folder: Where it may write.
-        run: The run's name.
-
-    Raises:
-        MissingExtraError: Its package is not installed.
-    """
-    return {"wandb": _Wandb}[name](folder, run)
-
-
-def flat(record: StepRecord) -> dict[str, float]:
-    """Figures and label counts under one set of names: ``grpo/reward``, ``grpo/label/pass``."""
-    figures = {f"{record.phase}/{name}": value for name, value in record.figures.items()}
-    labels = {f"{record.phase}/label/{name}": float(n) for name, n in record.labels.items()}
-    return {**figures, **labels}
-
-
-class _Wandb:
+class Wandb:
     """A run of W&B, gone on with where the run is.
 
     Each phase has steps of its own: W&B drops what comes with a lower step than the last.
     """
 
-    def __init__(self, folder: Path, run: str) -> None:
+    def __init__(self, folder: Path) -> None:
         try:
             import wandb
         except ImportError as error:
@@ -479,7 +458,7 @@ class _Wandb:
             ) from error
         self._run: Any = wandb.init(
             project="agentkit-training",
-            name=run,
+            name=folder.name,
             dir=str(folder),
             id=_lasting_id(folder / "wandb.id"),
             resume="allow",
@@ -487,14 +466,18 @@ class _Wandb:
         self._phases: set[str] = set()
 
     def log(self, record: StepRecord) -> None:
+        """Hand on figures and label counts, as ``grpo/reward`` and ``grpo/label/pass``."""
         step = f"{record.phase}/step"
         if record.phase not in self._phases:
             self._phases.add(record.phase)
             self._run.define_metric(step, hidden=True)
             self._run.define_metric(f"{record.phase}/*", step_metric=step)
-        self._run.log({**flat(record), step: record.step})
+        labels = {f"label/{name}": float(count) for name, count in record.labels.items()}
+        told = {f"{record.phase}/{name}": one for name, one in {**record.figures, **labels}.items()}
+        self._run.log({**told, step: record.step})
 
     def close(self) -> None:
+        """Tell that the run has ended."""
         self._run.finish()
 
 
@@ -521,7 +504,7 @@ def run_log(
         folder: Of the run.
         listen: Is told as well.
     """
-    opened: list[_Wandb] = []
+    opened: list[Wandb] = []
 
     def log(record: StepRecord) -> None:
         append(record)
@@ -530,7 +513,7 @@ def run_log(
         listen(record)
 
     try:
-        opened += [open_tracker(name, folder=folder, run=folder.name) for name in trackers]
+        opened += [Wandb(folder) for _ in trackers]
         yield log
     finally:
         for tracker in opened:

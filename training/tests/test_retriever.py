@@ -34,6 +34,7 @@ TOOLS = {
 }
 """By tool what it says of itself, and the words of its users, which sound like those of another."""
 
+DEFINITIONS = [ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()]
 FILLING = "please can you now today for me the a my our with this"
 
 
@@ -71,7 +72,7 @@ def _merges(words: list[str], letters: list[str]) -> list[str]:
 
 @pytest.fixture
 def library():
-    return Library(ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items())
+    return Library(DEFINITIONS)
 
 
 def asked(count: int, *, only: tuple[str, ...] = tuple(TOOLS)) -> list[Request]:
@@ -88,9 +89,7 @@ def asked(count: int, *, only: tuple[str, ...] = tuple(TOOLS)) -> list[Request]:
 
 @pytest.fixture(scope="module")
 def vectors(base):
-    library = Library(
-        ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()
-    )
+    library = Library(DEFINITIONS)
     found = train_retriever(library, asked(300), base=base, source="a test").vectors
     assert found is not None
     return found
@@ -205,10 +204,7 @@ def test_the_command_learns_from_a_store(tmp_path, *, from_file):
     """Tools and passed episodes are a store's, requests a file's where one is given."""
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     store = open_store(url)
-    ToolManager(store).register(
-        [ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()],
-        reason="the tools of a test",
-    )
+    ToolManager(store).register(DEFINITIONS, reason="the tools of a test")
     given, path = asked(400), tmp_path / "shop.vectors"
     requests = tmp_path / "asked.jsonl"
     records = [{"query": one.text, "gold": [*one.tools]} for one in given]
@@ -228,9 +224,7 @@ def test_the_command_learns_from_a_store(tmp_path, *, from_file):
         return
     assert "requests held back" in result.stdout
     retriever = default_retriever(vectors=path)
-    library = Library(
-        ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()
-    )
+    library = Library(DEFINITIONS)
     found = asyncio.run(retriever.retrieve(f"{TOOLS['run_kaso'][1]} please", library))
     assert found.offered[0].name == "run_kaso"
 
@@ -242,10 +236,7 @@ def test_vectors_are_promoted_and_taken_back(tmp_path, monkeypatch):
     text = 'store = "sqlite:///shop.db"\n[retrieval]\nvectors = "promoted"\n'
     (tmp_path / "agentkit.toml").write_text(text)
     store = open_store("sqlite:///shop.db")
-    ToolManager(store).register(
-        [ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()],
-        reason="the tools of a test",
-    )
+    ToolManager(store).register(DEFINITIONS, reason="the tools of a test")
     store.append_many([episode(number, one) for number, one in enumerate(asked(400))])
 
     def first(query: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit.cli.output import Column, LineProgress, print_line, print_table, say
 from agentkit.errors import MissingExtraError
-from agentkit.evaluation import environment_from
+from agentkit.evaluation import EvaluationReport, environment_from
 from agentkit.models.base import resolve_model
 from agentkit_training.coevolution.records import NOTHING_LEARNED
 from agentkit_training.coevolution.tasks import step_count
@@ -24,7 +24,7 @@ from agentkit_training.fine_tuning.teaching import (
     nothing_to_teach,
 )
 from agentkit_training.fine_tuning.training import SftSettings
-from agentkit_training.jobs.evaluate import Combination, close_model, handover_of
+from agentkit_training.jobs.evaluate import close_model, handover_of
 from agentkit_training.jobs.running import HANDOVER, check_engine, check_fine_tuning
 from agentkit_training.recipes import Recipe, load_recipe, recipes
 from agentkit_training.retriever import RetrieverReport
@@ -229,27 +229,20 @@ def show_handover(handed: Handover, run: RunDirectory) -> None:
     say(f"Ask it with:\n  {handed.command}{own}")
 
 
-def show_combinations(found: Sequence[Combination]) -> None:
-    """How each model did with each library."""
-    columns = [
-        Column(title="the runtime with"),
-        Column(title="library"),
-        Column(title="held-out tasks", align="right"),
-        Column(title="right", align="right"),
-        Column(title="share", align="right"),
-    ]
-    rows = []
-    for one in found:
-        total = one.report.total
-        rows.append(
-            (
-                "trained adapter" if one.is_trained else "model as it was",
-                "evolved" if one.is_evolved else "original",
-                total.attempts,
-                total.passed,
-                f"{total.passed / max(1, total.attempts):.0%}",
-            )
+def show_combinations(found: Iterable[tuple[bool, bool, EvaluationReport]]) -> None:
+    """How each model did with each library: trained or not, evolved or not."""
+    rows = [
+        (
+            "trained adapter" if is_trained else "model as it was",
+            "evolved" if is_evolved else "original",
+            report.total.attempts,
+            report.total.passed,
+            f"{report.total.passed / max(1, report.total.attempts):.0%}",
         )
+        for is_trained, is_evolved, report in found
+    ]
+    columns = [Column(title="the runtime with"), Column(title="library")]
+    columns += [Column(title=name, align="right") for name in ("held-out tasks", "right", "share")]
     print_table(columns, rows)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.errors import ArtifactError, StoreError
-from agentkit.evaluation import Benchmark
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import read_artifact, write_artifact
 from agentkit.messages import JsonObject
@@ -27,7 +26,6 @@ from agentkit_training.errors import CheckpointError
 from agentkit_training.files import Difference, differing, new_folder, room_beside
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
-from agentkit_training.rollout.samples import Rollout
 
 _MAY_DIFFER = frozenset({"steps", "epochs"})
 """A run may be made longer; what it did until then would have been the same."""
@@ -45,11 +43,18 @@ def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
         for name, one in policy.model.named_parameters()
         if one.requires_grad
     }
-    settings = source.settings.to_json()
+    settings, benchmark = source.settings.to_json(), source.benchmark
+    asked = [task_to_json(one) for one in benchmark.tasks]
+    tools = {one.name: one.digest for one in benchmark.definitions}
     return {
         "settings": {name: one for name, one in settings.items() if name not in _MAY_DIFFER},
         "policy": {"name": policy.name, "weights": len(shapes), "shapes": digest(shapes)[:12]},
-        "tasks": _tasks(source.benchmark),
+        "tasks": {  # worlds are functions, told by nobody
+            "benchmark": benchmark.name,
+            "tasks": len(asked),
+            "asked": digest(asked)[:12],
+            "tools": digest(tools)[:12],
+        },
         "world": source.ranks.world,
     }
 
@@ -62,18 +67,6 @@ def _told(found: Difference) -> str:
             "otherwise"
         )
     return f"{found.place}: the checkpoint has {found.kept!r}, this run {found.given!r}"
-
-
-def _tasks(benchmark: Benchmark) -> dict[str, Any]:
-    """A benchmark by its questions, answers and tools; worlds are functions, told by nobody."""
-    asked = [task_to_json(one) for one in benchmark.tasks]
-    tools = {one.name: one.digest for one in benchmark.definitions}
-    return {
-        "benchmark": benchmark.name,
-        "tasks": len(asked),
-        "asked": digest(asked)[:12],
-        "tools": digest(tools)[:12],
-    }
 
 
 FORMAT_VERSION = 1
@@ -173,50 +166,6 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("step-"))
 
 
-@dataclass(kw_only=True)
-class Checkpointed:
-    """A ``Source`` that writes a checkpoint after every few steps, and after the last.
-
-    Only the process that decides about the library writes.
-
-    Attributes:
-        source: What is trained on.
-        policy: The policy.
-        engine: The engine, whose state is saved.
-        folder: Where checkpoints go, each in a folder of its own.
-        every: After how many steps.
-        keep: How many are kept, the newest.
-    """
-
-    source: Coevolution
-    policy: Policy
-    engine: Engine
-    folder: Path
-    every: int = 1
-    keep: int = 2
-
-    def rollouts(self, step: int, share: Share) -> Sequence[Rollout]:
-        """Those of the source."""
-        return self.source.rollouts(step, share)
-
-    def finished(self, report: StepReport) -> None:
-        """Tell the source, then write a checkpoint when one is due.
-
-        Raises:
-            CheckpointError: It can not be written; the one before is still there.
-        """
-        self.source.finished(report)
-        done = report.step + 1
-        if done % self.every and done != self.source.steps:
-            return
-        if self.source.ranks.rank:
-            return
-        folder = self.folder / f"step-{done:06}"
-        save_checkpoint(folder, policy=self.policy, source=self.source, engine=self.engine)
-        for old in checkpoints(self.folder)[: -self.keep]:
-            shutil.rmtree(old)
-
-
 def _state(folder: Path) -> JsonObject:
     try:
         state: JsonObject = json.loads((folder / _STATE).read_text(encoding="utf-8"))
@@ -274,10 +223,24 @@ def coevolve(
     name = source.ranks.broadcast(None if newest is None else newest.name)  # one for all processes
     if name is not None:
         load_checkpoint(folder / name, policy=policy, source=source, engine=engine)
-    kept = Checkpointed(
-        source=source, policy=policy, engine=engine, folder=folder, every=every, keep=keep
-    )
-    engine.train(policy, kept, steps=source.steps)
+    tell = source.listen
+
+    def keep_some(record: CoevolutionStep) -> None:
+        """Write a checkpoint when one is due, in the process that decides about the library."""
+        tell(record)
+        done = record.step + 1
+        if source.ranks.rank or (done % every and done != source.steps):
+            return
+        place = folder / f"step-{done:06}"
+        save_checkpoint(place, policy=policy, source=source, engine=engine)
+        for old in checkpoints(folder)[:-keep]:
+            shutil.rmtree(old)
+
+    source.listen = keep_some
+    try:
+        engine.train(policy, source, steps=source.steps)
+    finally:
+        source.listen = tell
     return source
 
 

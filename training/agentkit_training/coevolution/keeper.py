@@ -20,7 +20,6 @@ from agentkit.evolution import (
     EvidenceProposer,
     EvolutionStream,
     FeedbackStream,
-    InsertPolicy,
     LifecyclePolicy,
     MiningConfig,
     Observations,
@@ -33,7 +32,6 @@ from agentkit.evolution import (
 )
 from agentkit.evolution.lifecycle import ProposalOutcome as RoundOutcome
 from agentkit.evolution.proposal import PassedOver, Proposal
-from agentkit.evolution.repository import LibraryStore
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.checks import validate
 from agentkit.interop.export import Artifact, ArtifactStore, artifact_of
@@ -44,62 +42,11 @@ from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Retention, Store
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.cards import estimate_tokens, schema_text
-from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit_bench.language.measures import texts_of, word_distance
 from agentkit_training.coevolution.records import LibrarySize, ProposalOutcome
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.errors import CheckpointError
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LibraryRound:
-    """What came of one look at the library.
-
-    Attributes:
-        proposals: What was suggested, in order, with what became of it.
-        silent: Proposers that could not say anything, and why.
-    """
-
-    proposals: tuple[ProposalOutcome, ...] = ()
-    silent: tuple[str, ...] = ()
-
-
-async def library_round(
-    manager: ToolManager,
-    proposers: Sequence[Proposer],
-    episodes: Sequence[Episode],
-    profile: FailureProfile,
-) -> LibraryRound:
-    """Let the proposers look at episodes, and the Tool Manager decide (ToolDNA, lines 7 to 24).
-
-    It is a round of the runtime (``agentkit.evolution.evolve``): the paper takes up each valid
-    proposal at once, and so does this, one after another, each on what the one before left. Tools
-    come in the order of the profile, those first that have failed most in the recent steps.
-
-    Args:
-        manager: The only writer.
-        proposers: Who suggests.
-        episodes: Those of the steps since the last round.
-        profile: Failures of these and of earlier episodes.
-    """
-    if not proposers or not episodes:
-        return LibraryRound()
-    done = await evolve(
-        manager,
-        proposers,
-        episodes=episodes,
-        tools=_order(manager.library, profile),
-    )
-    unread = [  # what a policy or a feedback model wrote, and nobody can read
-        _rejected(one.tool, one.why, one.reason, stream="unreadable")
-        for one in done.passed_over
-        if one.reason == "unreadable"
-    ]
-    return LibraryRound(
-        proposals=(*(_outcome(one, manager) for one in done.considered), *unread),
-        silent=tuple(f"{name}: {error}" for name, error in done.silent.items()),
-    )
 
 
 def library_size(library: Library) -> LibrarySize:
@@ -120,17 +67,13 @@ def _order(library: Library, profile: FailureProfile) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*worst, *library.tools]))
 
 
-def _words(definition: ToolDefinition) -> str:
-    return "\n".join(texts_of(definition).values())
-
-
 def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
     record = one.record
     candidate = record.candidate
     base = None if candidate is None else manager.revision(record.tool_name, record.base)
     edit = 0.0
     if candidate is not None and base is not None:
-        edit = word_distance(_words(base), _words(candidate))
+        edit = word_distance(*("\n".join(texts_of(one).values()) for one in (base, candidate)))
     return ProposalOutcome(
         tool=record.tool_name,
         stream=record.stream,
@@ -145,64 +88,26 @@ def _outcome(one: RoundOutcome, manager: ToolManager) -> ProposalOutcome:
 AUTHOR = "coevolve"
 """Who is noted in a library's history as the writer."""
 
-_POLICY = InsertPolicy()
-
-
-def distil(
-    store: LibraryStore,
-    episodes: Iterable[Episode],
-    *,
-    rho: float = 0.8,
-    support: int = 3,
-    flat: bool = False,
-    tools: Sequence[Tool] = (),
-    policy: InsertPolicy = _POLICY,
-) -> tuple[ProposalOutcome, ...]:
-    """Mine recurring calls of successful episodes, and hand what is found to the Tool Manager.
-
-    Args:
-        store: Where the library is kept.
-        episodes: What happened, with verdicts; of one without, nobody knows how it went.
-        rho: Least score of a verdict (CoCoDA's success threshold).
-        support: Episodes that a sequence must occur in.
-        flat: Whether composites are made of primitives alone.
-        tools: Code of primitives, to try composites of pure tools on; those that touch the world
-            are answered from what the episodes recorded.
-        policy: What is asked of a candidate.
-
-    Returns:
-        What became of each candidate, children before those that call them.
-    """
-    good = [episode for episode in episodes if is_success(episode, rho)]
-    held = store.load().definitions
-    definitions = {one.name: one for one in held if not (flat and one.is_composite)}
-    rules = MiningConfig(min_support=support)
-    found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
-    manager = ToolManager(store, tools=tools, policy=policy, author=AUTHOR)
-    outcomes = insert_mined(manager, found.composites)
-    return tuple(_inserted(name, one) for name, one in outcomes.items())
-
 
 async def taught(
-    manager: ToolManager, episodes: Iterable[Episode], teacher: ChatModel, *, rho: float = 0.8
+    manager: ToolManager, good: Sequence[Episode], teacher: ChatModel
 ) -> tuple[ProposalOutcome, ...]:
     """Have a model write composites from successful episodes, and hand them to the Tool Manager.
 
     Args:
         manager: The only writer. What it has no code for can not be tried, and is not taken.
-        episodes: What happened, with verdicts.
+        good: What happened, and went well.
         teacher: Writes them.
-        rho: Least score of a verdict.
 
     Returns:
         What became of each function that the model wrote; or that it did not answer, which is no
         reason to end a run.
     """
-    good = tuple(episode for episode in episodes if is_success(episode, rho))
     if not good:
         return ()
     unread: list[PassedOver] = []
-    seen = Observations(library=manager.refresh(), episodes=good, pass_over=unread.append)
+    library = manager.refresh()
+    seen = Observations(library=library, episodes=tuple(good), pass_over=unread.append)
     found: list[ProposalOutcome] = []
     try:
         suggested = await CompositeStream(teacher).propose(seen)
@@ -334,9 +239,10 @@ class LibraryKeeper:
         """
         if self._manager is None:
             self._manager = self._opened()
-            self._manager.register(
-                [*self.benchmark.definitions, *self._other_tools()], reason="the benchmark's tools"
-            )
+            own = self.benchmark.definitions
+            known = {definition.name for definition in own}
+            others = [tool for tool in self.tools if tool.name not in known]
+            self._manager.register([*own, *others], reason="the benchmark's tools")
         return self._manager
 
     @property
@@ -355,36 +261,57 @@ class LibraryKeeper:
         if isinstance(self.store, MemoryStore):
             self.store.prune(Retention(max_count=MOST_IN_MEMORY))
 
-    def decide(self, episodes: Sequence[Episode], profile: FailureProfile) -> LibraryRound:
-        """Hear the proposers, then mine composites; what passes is committed.
+    def decide(
+        self, episodes: Sequence[Episode], profile: FailureProfile
+    ) -> tuple[tuple[ProposalOutcome, ...], tuple[str, ...]]:
+        """Hear the proposers, then mine composites; what passes is committed (ToolDNA, 7 to 24).
 
         Each change is committed once: proposals are known by their content, so that a second call
         with the same episodes finds them done.
 
         Args:
             episodes: Those of the step.
-            profile: Failures so far.
+            profile: Failures so far; tools that fail most come first.
+
+        Returns:
+            What became of each suggestion, and which proposers could not answer, with their errors.
         """
-        settings = self.settings
-        done = wait_for(library_round(self.manager, self._proposers(), episodes, profile))
-        found = self.distil(episodes) if settings.composites else ()
-        return replace(done, proposals=(*done.proposals, *found))
+        proposals: list[ProposalOutcome] = []
+        silent: tuple[str, ...] = ()
+        proposers = self._proposers()
+        if proposers and episodes:
+            tools = _order(self.library, profile)
+            done = wait_for(evolve(self.manager, proposers, episodes=episodes, tools=tools))
+            proposals += [_outcome(one, self.manager) for one in done.considered]
+            proposals += [  # what a policy or a feedback model wrote, and nobody can read
+                _rejected(one.tool, one.why, one.reason, stream="unreadable")
+                for one in done.passed_over
+                if one.reason == "unreadable"
+            ]
+            silent = tuple(f"{name}: {error}" for name, error in done.silent.items())
+        if self.settings.composites:
+            proposals += self.distil(episodes)
+        return tuple(proposals), silent
 
     def distil(self, episodes: Sequence[Episode]) -> tuple[ProposalOutcome, ...]:
-        """Have composites mined, and written where there is a teacher; see ``distil``."""
-        self.manager.refresh()  # an empty store gets its tools first
+        """Have recurring calls of successful episodes mined, and written where there is a teacher.
+
+        What is found goes to the Tool Manager (CoCoDA, Algorithm 1, lines 26 to 33). A call that
+        stands in ``support`` trajectories is found; flat libraries build on primitives alone.
+        """
         settings = self.settings
-        found = distil(
-            self.store,
-            episodes,
-            rho=settings.rho,
-            support=settings.support,
-            flat=settings.flat,
-            tools=self.tools,
+        library = self.manager.refresh()  # an empty store gets its tools first
+        good = [episode for episode in episodes if is_success(episode, settings.rho)]
+        known = [t for t in library.definitions if not (settings.flat and t.is_composite)]
+        mined = mine(
+            trajectories_of(good, failed_too=True).trajectories,
+            {one.name: one for one in known},
+            MiningConfig(min_support=settings.support),
         )
+        outcomes = insert_mined(self.manager, mined.composites)
+        found = tuple(_inserted(name, one) for name, one in outcomes.items())
         if self.teacher is not None:
-            asked = taught(self.manager, episodes, self.teacher, rho=settings.rho)
-            found += wait_for(asked)
+            found += wait_for(taught(self.manager, good, self.teacher))
         self.manager.refresh()
         return found
 
@@ -427,7 +354,3 @@ class LibraryKeeper:
         return ToolManager(
             self.store, tools=self.tools, lifecycle=_CHECKS, author=AUTHOR, validate=_VALIDATE
         )
-
-    def _other_tools(self) -> list[Tool]:
-        known = {definition.name for definition in self.benchmark.definitions}
-        return [tool for tool in self.tools if tool.name not in known]

@@ -153,11 +153,10 @@ class CoevolutionStep:
             phase: What the run does: ``coevolve``, or ``grpo`` where the library stays.
             is_frozen: Whether the policy stays as it is, and nothing can be said of its update.
         """
-        sums, size = self.rollouts, self.library
+        sums, size, update = self.rollouts, self.library, self.update
         figures = {
             "reward": sums.reward,
             "passed": sums.passed / max(1, sums.count - sums.faults),
-            **({} if is_frozen else self._update_figures()),
             "weight": sums.weight,
             "weight_scale": sums.weight_scale,
             "rollouts/faults": sums.faults,
@@ -172,9 +171,23 @@ class CoevolutionStep:
             "library/edit_size": self.edit,
             "library/proposed": len(self.proposals),
             "library/accepted": len(self.taken),
-            "rollout_seconds": self.update.rollout_seconds,
+            "rollout_seconds": update.rollout_seconds,
             "library_seconds": self.library_seconds,
         }
+        if not is_frozen:
+            figures |= {
+                "loss": update.loss,
+                "gradient_norm": update.gradient_norm,
+                "learning_rate": update.learning_rate,
+                "entropy": update.entropy,
+                "kl": update.divergence,
+                "skipped": update.skipped,
+                "clip_share": update.clip_share,
+                "max_log_ratio": update.max_log_ratio,
+                "completion_tokens": update.loss_tokens,
+                "read_tokens": update.read_tokens,
+                "update_seconds": update.update_seconds,
+            }
         parts = {f"reward/{name}": value for name, value in sums.reward_parts.items()}
         noted = {f"noted/{name}": value for name, value in sums.reward_notes.items()}
         return StepRecord(
@@ -184,22 +197,6 @@ class CoevolutionStep:
             labels=sums.labels,
             notes=(*map(str, self.proposals), *self.silent, *self._warnings()),
         )
-
-    def _update_figures(self) -> dict[str, float]:
-        update = self.update
-        return {
-            "loss": update.loss,
-            "gradient_norm": update.gradient_norm,
-            "learning_rate": update.learning_rate,
-            "entropy": update.entropy,
-            "kl": update.divergence,
-            "skipped": update.skipped,
-            "clip_share": update.clip_share,
-            "max_log_ratio": update.max_log_ratio,
-            "completion_tokens": update.loss_tokens,
-            "read_tokens": update.read_tokens,
-            "update_seconds": update.update_seconds,
-        }
 
     def _warnings(self) -> Iterator[str]:
         """What a user has to know of rollouts that nothing was learned from."""
@@ -236,13 +233,6 @@ class CoevolutionStep:
         return TypeAdapter(cls).validate_python(record)
 
 
-_PROFILE = "coevolve"
-
-
-def _empty() -> FailureProfile:
-    return FailureProfile(half_life_days=None, name=_PROFILE)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Memory:
     """Failures so far.
@@ -252,7 +242,9 @@ class Memory:
         first_profile: That of the first step, for SEAL's ablation without a closed loop.
     """
 
-    profile: FailureProfile = field(default_factory=_empty)
+    profile: FailureProfile = field(
+        default_factory=lambda: FailureProfile(half_life_days=None, name="coevolve")
+    )
     first_profile: FailureProfile | None = None
 
     def after(self, episodes: Iterable[Episode], *, decay: float) -> Memory:

@@ -36,10 +36,11 @@ from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit.models.base import ChatModel
-from agentkit_training.coevolution.keeper import LibraryKeeper, LibraryRound, library_size
+from agentkit_training.coevolution.keeper import LibraryKeeper, library_size
 from agentkit_training.coevolution.records import (
     CoevolutionStep,
     Memory,
+    ProposalOutcome,
     RolloutSums,
 )
 from agentkit_training.coevolution.settings import (
@@ -205,12 +206,6 @@ class Tried:
             "episodes": [one.to_json() for one in self.episodes],
             "counts": {name: getattr(report, name) for name in COUNTS},
         }
-
-
-def _of_all(report: StepReport, told: Sequence[Mapping[str, Any]]) -> StepReport:
-    """The report of the whole step, with what each process counted."""
-    counts = {name: sum(int(one["counts"][name]) for one in told) for name in COUNTS}
-    return replace(report, **counts)
 
 
 def weighed(rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks) -> tuple[Rollout, ...]:
@@ -415,10 +410,11 @@ class Coevolution:
         episodes = [Episode.from_json(one) for each in told for one in each["episodes"]]
         notes = [RolloutNote(**one) for each in told for one in each["notes"]]
         memory = self.memory.after(episodes, decay=self.settings.decay)
-        done = LibraryRound()
+        proposals: tuple[ProposalOutcome, ...] = ()
+        silent: tuple[str, ...] = ()
         if self.settings.changes_library:
             self.keeper.keep(episodes)
-            done = self.keeper.decide(episodes, memory.profile)
+            proposals, silent = self.keeper.decide(episodes, memory.profile)
         library = self.keeper.library
         record = CoevolutionStep(
             step=report.step,
@@ -427,10 +423,12 @@ class Coevolution:
             next_version=library.version,
             next_digest=library.digest,
             rollouts=summed(notes),
-            proposals=done.proposals,
-            silent=done.silent,
+            proposals=proposals,
+            silent=silent,
             library=library_size(library),
-            update=_of_all(report, told),
+            update=replace(
+                report, **{name: sum(int(one["counts"][name]) for one in told) for name in COUNTS}
+            ),
             library_seconds=time.perf_counter() - started,
         )
         return record, memory, library

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
@@ -92,13 +92,13 @@ def with_composites(benchmark: Benchmark, library: Library) -> Benchmark:
             the place of several calls is judged wrong: ask for an answer or a final state.
         library: Where the composites are.
     """
-    made_of = _primitives(library)
-    if not made_of or benchmark.environment is None:
+    made_of, make = _primitives(library), benchmark.environment
+    if not made_of or make is None:
         return benchmark
     return replace(
         benchmark,
         tasks=tuple(_with_offers(task, made_of) for task in benchmark.tasks),
-        environment=_Worlds(make=benchmark.environment, library=library),
+        environment=lambda task: _World(world=make(task), library=library),
     )
 
 
@@ -131,17 +131,6 @@ def _with_offers(task: Task, made_of: Mapping[str, frozenset[str]]) -> Task:
     offered = frozenset(task.offered)
     more = [name for name, needs in made_of.items() if needs <= offered and name not in offered]
     return replace(task, offered=(*task.offered, *more)) if more else task
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Worlds:
-    """Makes worlds whose tools include the composites of a library."""
-
-    make: Callable[[Task], Environment]
-    library: Library
-
-    def __call__(self, task: Task) -> Environment:
-        return _World(world=self.make(task), library=self.library)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
 from agentkit_training.errors import CheckpointError, PolicyError
-from agentkit_training.files import save_tensors
+from agentkit_training.files import load_tensors, save_tensors
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -121,14 +120,12 @@ class AdamEngine:
 
 def _load(path: Path, adam: torch.optim.Optimizer) -> int:
     """Put a saved state into an optimiser; after how many steps it was saved."""
-    import torch
-
     try:
-        saved: dict[str, Any] = torch.load(path, weights_only=True)
+        saved = load_tensors(path)
         if saved["adam"] is not None:
             adam.load_state_dict(saved["adam"])
         return int(saved["step"])
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError, pickle.PickleError) as error:
+    except (CheckpointError, RuntimeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{path} can not be gone on from: {error}; it is damaged, or was written for another "
             "model or other adapters"

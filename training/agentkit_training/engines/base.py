@@ -22,6 +22,7 @@ from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
     from torch import Tensor, device
+    from torch.optim import Optimizer
 
 
 Schedule: TypeAlias = Literal["constant", "linear", "cosine"]
@@ -195,6 +196,14 @@ def rate_factor(settings: OptimizerSettings, *, step: int, steps: int) -> float:
             return max(0.0, 1.0 - progress)
         case "cosine":
             return max(0.0, 0.5 * (1.0 + math.cos(math.pi * progress)))
+
+
+def set_rate(adam: Optimizer, settings: OptimizerSettings, *, step: int, steps: int) -> float:
+    """Give an optimiser the learning rate of a step; what it is."""
+    rate = settings.learning_rate * rate_factor(settings, step=step, steps=steps)
+    for group in adam.param_groups:
+        group["lr"] = rate
+    return rate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ from agentkit_training.engines.base import (
     Source,
     StepReport,
     drawing,
-    rate_factor,
+    set_rate,
 )
 from agentkit_training.engines.objective import Limits
 from agentkit_training.engines.packing import TrainingRow, mini_batches, training_rows
@@ -65,10 +65,7 @@ class LeanEngine(AdamEngine):
         """
         adam = self._optimiser_of(policy)
         while self.step < steps:
-            rate = self.optimizer.learning_rate
-            rate *= rate_factor(self.optimizer, step=self.step, steps=steps)
-            for group in adam.param_groups:
-                group["lr"] = rate
+            rate = set_rate(adam, self.optimizer, step=self.step, steps=steps)
             started = time.perf_counter()
             rollouts = source.rollouts(self.step, Share())
             rolled = time.perf_counter()

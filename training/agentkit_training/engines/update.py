@@ -60,13 +60,17 @@ def update(
     """
     fitting = [row for row in rows if len(row.sequence) <= policy.context_tokens]
     batch = _Batch(
-        policy=policy, rows=fitting, objective=objective, reference=reference, limits=limits
+        policy=policy,
+        rows=fitting,
+        objective=objective,
+        reference=reference if objective.kl_coefficient else None,
+        limits=limits,
     )
     policy.model.train()
     optimizer.zero_grad(set_to_none=True)
     try:
         batch.backward()
-        norm = _clipped_norm(policy, max_gradient_norm)
+        norm = clipped_norm(policy, max_gradient_norm)
         if not (math.isfinite(batch.loss) and math.isfinite(norm)):
             raise DivergedError(
                 f"at step {step} the loss is {batch.loss} and the norm of the gradient {norm}; "
@@ -75,7 +79,7 @@ def update(
             )
         if norm:  # or momentum and decay would move weights that nothing was learned for
             optimizer.step()
-            _refuse_broken(policy, step)
+            refuse_broken(policy, step)
     finally:
         optimizer.zero_grad(set_to_none=True)
         policy.model.eval()
@@ -118,7 +122,7 @@ class _Batch:
         self._counted = [
             (row, token_share(row.length, row.part, size=size, objective=self.objective))
             for row in self.rows
-            if row.length and (row.advantage or self._has_divergence)
+            if row.length and (row.advantage or self.reference is not None)
         ]
         self._referred: list[torch.Tensor] = []
 
@@ -126,7 +130,7 @@ class _Batch:
         """Add the gradient of the loss to the policy's parameters."""
         sequences = [row.sequence for row, _ in self._counted]
         temperature = self.objective.temperature
-        if self.reference is not None and self._has_divergence:
+        if self.reference is not None:
             self._referred = token_logprobs(
                 self.reference, sequences, temperature=temperature, limits=self.limits
             )
@@ -134,10 +138,6 @@ class _Batch:
         self.read_tokens = read_sequences(
             self.policy, sequences, self._visit, temperature=temperature, limits=self.limits
         )
-
-    @property
-    def _has_divergence(self) -> bool:
-        return self.reference is not None and self.objective.kl_coefficient != 0
 
     def _visit(self, places: Sequence[int], scores: TokenScores) -> torch.Tensor:
         """The loss of some sequences; tokens that were not written are left out from here."""
@@ -177,7 +177,8 @@ class _Batch:
         return loss
 
 
-def _clipped_norm(policy: Policy, limit: float) -> float:
+def clipped_norm(policy: Policy, limit: float = 0.0) -> float:
+    """The norm of the gradient, which is clipped to a limit, unless that is 0; 0 without any."""
     import torch
 
     gradients = [one for one in policy.trainable if one.grad is not None]
@@ -186,8 +187,12 @@ def _clipped_norm(policy: Policy, limit: float) -> float:
     return float(torch.nn.utils.clip_grad_norm_(gradients, limit or math.inf))
 
 
-def _refuse_broken(policy: Policy, step: int) -> None:
-    """Stop when a step has made a weight that is no number, which no later step would mend."""
+def refuse_broken(policy: Policy, step: int) -> None:
+    """Stop when a step has made a weight that is no number, which no later step would mend.
+
+    Raises:
+        DivergedError: There is such a weight.
+    """
     import torch
 
     with torch.no_grad():
@@ -195,7 +200,7 @@ def _refuse_broken(policy: Policy, step: int) -> None:
         if bool(norms.isfinite().all()):
             return
     raise DivergedError(
-        f"after step {step} a weight is no finite number, though loss and gradient were; go on "
-        "from the last checkpoint with a lower learning rate",
+        f"after step {step} a weight is no finite number, though the gradient was; go on from the "
+        "last checkpoint with a lower learning rate",
         step=step,
     )

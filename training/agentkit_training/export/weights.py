@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -192,9 +193,7 @@ def weights_to_gguf(
     reader = open_gguf(source)
     base = Architecture.of_reader(reader, source)
     parameters = parameter_names(policy, base, source)
-    Path(out).parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(out) as draft:
-        writer = gguf.GGUFWriter(draft, base.name)
+    with _written(out, base.name) as writer:
         _copy_entries(reader, writer)
         writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
         for tensor in reader.tensors:
@@ -207,11 +206,22 @@ def weights_to_gguf(
             _check_size(tensor.name, weight.shape, base, source)
             kind = np.float32 if weight.ndim < 2 else np.float16
             writer.add_tensor(tensor.name, np.ascontiguousarray(weight, dtype=kind))
+    return Path(out)
+
+
+@contextmanager
+def _written(out: str | os.PathLike[str], architecture: str) -> Iterator[GGUFWriter]:
+    """A writer of a GGUF file, which is there whole when the block ends."""
+    import gguf
+
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(out) as draft:
+        writer = gguf.GGUFWriter(draft, architecture)
+        yield writer
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-    return Path(out)
 
 
 def merged_weight(policy: Policy, name: str) -> torch.Tensor:
@@ -350,18 +360,12 @@ def adapter_to_gguf(
 
     lora = _read(Path(folder))
     dtype = {"f32": np.float32, "f16": np.float16}[precision]
-    Path(out).parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(out) as draft:
-        writer = gguf.GGUFWriter(draft, base.name)
+    with _written(out, base.name) as writer:
         writer.add_type(gguf.GGUFType.ADAPTER)
         writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
         writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, lora.alpha)
         for name, half in _tensors(lora, base):
             writer.add_tensor(name, np.ascontiguousarray(half.astype(dtype)))
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
     return Path(out)
 
 

@@ -10,14 +10,13 @@ from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.task import LeftOut
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, TokenIds, ToolCall, UserMessage
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
+from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit.models.prompt_format import PromptFormat, render_answer, render_calls
-from agentkit.models.prompted import PromptedModel
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.collecting import collect
-from agentkit_training.rollout.policy_model import PolicyModel, TemplatedModel, ToolsIn, Writer
+from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn, Writer, told_of_tools
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.toolace.difficulty import GoldAnswer
@@ -173,11 +172,16 @@ async def make_examples(
     if not taught:
         return Examples()
     asked = replace(benchmark, tasks=taught)
-    reader = PromptReader(policy, prompting)
+    writer = _Writer(policy, prompting, max_tokens or policy.context_tokens)
+    reader = told_of_tools(
+        writer,
+        tools_in=prompting.tools_in,
+        format=prompting.format,
+        constrained=prompting.constrained,
+    )
     rollouts = await collect(
         reader, asked, library=library, attempts=1, temperature=0, settings=settings
     )
-    writer = _Writer(policy, prompting, reader, max_tokens or policy.context_tokens)
     rows: list[Example] = []
     left_out: list[LeftOut] = []
     for one in rollouts:
@@ -190,16 +194,23 @@ async def make_examples(
 
 
 class _Writer:
-    """Writes gold answers as the policy would."""
+    """Reads prompts in the policy's place, and writes gold answers as the policy would."""
 
-    def __init__(
-        self, policy: Policy, prompting: Prompting, reader: PromptReader, max_tokens: int
-    ) -> None:
+    def __init__(self, policy: Policy, prompting: Prompting, max_tokens: int) -> None:
+        self.name = policy.name
         self._renderer = Renderer(policy)
         self._prompting = prompting
-        self._reader = reader
         self._end = closing_token(policy)
         self._max_tokens = max_tokens
+        self._offered: dict[tuple[int, ...], tuple[ToolDefinition, ...]] = {}
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """An empty answer, with the tokens of the prompt, whose tools are noted."""
+        prompt = self._renderer.prompt(request.messages, {}, tools=request.tools).ids
+        self._offered[prompt] = request.tools
+        return ModelResponse(
+            message=AssistantMessage(text=""), model=self.name, tokens=TokenIds(prompt=prompt)
+        )
 
     def example(self, rollout: Rollout, gold: GoldAnswer) -> Example | str:
         """The example, or why there is none."""
@@ -213,7 +224,7 @@ class _Writer:
             for number, call in enumerate(gold.calls, start=1)
         ]
         prompt = rollout.sequences[0].prompt
-        tools = self._reader.offered(prompt)
+        tools = self._offered[prompt]
         answer = self._prompting.answer(self._renderer, calls, gold.text, tools)
         made = Example(
             task_id=rollout.task_id,
@@ -226,58 +237,6 @@ class _Writer:
 
 
 _PROBE = "agentkit"
-
-
-class PromptReader:
-    """Stands in for ``PolicyModel``: renders each prompt and answers with nothing.
-
-    Args:
-        policy: Whose tokenizer and chat template to use; its weights are not touched.
-        prompting: How tools are written.
-    """
-
-    def __init__(self, policy: Policy, prompting: Prompting = Prompting()) -> None:
-        self._inner = _Rendering(policy)
-        self._outer: ChatModel
-        if prompting.tools_in == "template":
-            self._outer = TemplatedModel(self._inner)
-        else:
-            self._outer = PromptedModel(
-                self._inner, format=prompting.format, constrained=prompting.is_constrained
-            )
-        self._offered: dict[tuple[int, ...], tuple[ToolDefinition, ...]] = {}
-
-    @property
-    def name(self) -> str:
-        """The policy's name."""
-        return self._inner.name
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        """An empty answer, with the tokens of the prompt."""
-        response = await self._outer.complete(request)
-        if response.tokens is not None:
-            self._offered[response.tokens.prompt] = request.tools
-        return response
-
-    def offered(self, prompt: tuple[int, ...]) -> tuple[ToolDefinition, ...]:
-        """The tools that a prompt offers, under the names that it gives them."""
-        return self._offered[prompt]
-
-
-class _Rendering:
-    """Answers nothing, and says what it read."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.name = policy.name
-        self._renderer = Renderer(policy)
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        prompt = self._renderer.prompt(request.messages, {}, tools=request.tools)
-        return ModelResponse(
-            message=AssistantMessage(text=""),
-            model=self.name,
-            tokens=TokenIds(prompt=prompt.ids),
-        )
 
 
 def closing_token(policy: Policy) -> int:

@@ -55,7 +55,8 @@ def gold_trajectories(spec: TaskSpec, benchmark: Benchmark, *, no_call: str = ""
         >>> len(gold_trajectories(spec, load_tasks_for_training(spec).train).trajectories)
         2
     """
-    known = _SOURCES.get(spec.source, _of_no_source)(spec, benchmark)
+    find = _SOURCES.get(spec.source)
+    known = find(spec, benchmark) if find else {}
     episodes: dict[str, Episode] = {}
     left_out: list[LeftOut] = []
     for task in benchmark.tasks:
@@ -68,10 +69,6 @@ def gold_trajectories(spec: TaskSpec, benchmark: Benchmark, *, no_call: str = ""
 
 
 # What sources know of their own tasks
-
-
-def _of_no_source(_: TaskSpec, __: Benchmark) -> Mapping[str, Episode]:
-    return {}
 
 
 def _of_arithmetic(_: TaskSpec, benchmark: Benchmark) -> Mapping[str, Episode]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
@@ -24,7 +25,6 @@ from agentkit_training.fine_tuning.solutions import shortened, solutions_of
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.collecting import collect
-from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.tasks.loading import TaskSpec
@@ -120,13 +120,7 @@ async def make_demonstrations(
             "to the chat template; use tools_in='prompt'"
         )
     writer = _Reciting(policy=policy, prompting=prompting)
-    model = PolicyModel(
-        policy,
-        writer=writer,
-        format=prompting.format,
-        constrained=prompting.constrained,
-        max_tokens=policy.context_tokens,
-    )
+    model = prompting.model(policy, writer=writer, max_tokens=policy.context_tokens)
     rows: list[Example] = []
     left_out: list[LeftOut] = []
     for task in benchmark.tasks:
@@ -241,25 +235,12 @@ async def taught_examples(
     if library is not None and _offers_composites(benchmark, library):
         known = replace(known, trajectories=shortened(known.trajectories, library))
     room = min(max_tokens or policy.context_tokens, policy.context_tokens)
+    given: dict[str, Any] = {"prompting": prompting, "library": library, "settings": settings}
     found = Examples(left_out=known.left_out)
-    found += await make_examples(
-        policy,
-        benchmark,
-        known.answers,
-        prompting=prompting,
-        library=library,
-        settings=settings,
-        max_tokens=room,
-    )
+    found += await make_examples(policy, benchmark, known.answers, max_tokens=room, **given)
     if known.trajectories:  # these are acted out as they are written
         found += await make_demonstrations(
-            policy,
-            benchmark,
-            known.trajectories,
-            prompting=prompting,
-            library=library,
-            settings=settings,
-            max_tokens=room,
+            policy, benchmark, known.trajectories, max_tokens=room, **given
         )
     if not found.rows:
         raise nothing_to_teach(benchmark, found.left_out)

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agentkit.errors import UsageError
 from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, added_up, led
 from agentkit_training.engines.adam import adam_for
-from agentkit_training.engines.base import OptimizerSettings, StepReport, rate_factor
+from agentkit_training.engines.base import OptimizerSettings, StepReport, set_rate
+from agentkit_training.engines.update import clipped_norm
 from agentkit_training.errors import CheckpointError, DivergedError, check_least
 from agentkit_training.files import differing, load_tensors, save_tensors
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.generation.reading import last_columns, padding_mask
+from agentkit_training.generation.reading import last_columns, left_padded, padding_mask
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
 from agentkit_training.policy.saving import put_weights, trainable_weights
@@ -182,22 +183,11 @@ def block(examples: Sequence[Example], *, pad: int) -> Block:
         examples: At least one.
         pad: The token to fill with; it is never attended to.
     """
-    import torch
-
-    length = max(map(len, examples))
-    width = max(len(one.completion) for one in examples)
-    ids = torch.full((len(examples), length), pad)
-    mask = torch.zeros_like(ids)
-    labels = torch.full((len(examples), width), IGNORED)
-    for row, one in enumerate(examples):
-        ids[row, length - len(one) :] = torch.tensor((*one.prompt, *one.completion))
-        mask[row, length - len(one) :] = 1
-        labels[row, width - len(one.completion) :] = torch.tensor(
-            [
-                token if taught else IGNORED
-                for token, taught in zip(one.completion, one.taught, strict=True)
-            ]
-        )
+    ids, mask = left_padded([(*one.prompt, *one.completion) for one in examples], pad)
+    told = [zip(one.completion, one.taught, strict=True) for one in examples]
+    labels, _ = left_padded(
+        [[token if is_taught else IGNORED for token, is_taught in one] for one in told], IGNORED
+    )
     return Block(ids=ids, mask=mask, labels=labels)
 
 
@@ -381,19 +371,14 @@ class _Run:
         import torch
 
         started = time.perf_counter()
-        rate = self.settings.optimizer.learning_rate * rate_factor(
-            self.settings.optimizer, step=step, steps=steps
-        )
-        for group in self.adam.param_groups:
-            group["lr"] = rate
+        rate = set_rate(self.adam, self.settings.optimizer, step=step, steps=steps)
         self.policy.model.train()
         try:
             with torch.random.fork_rng():
                 own = self.ranks.rank << 40  # each process draws its own dropout
                 torch.manual_seed(self.settings.seed * 1_000_003 + step + own)
                 loss = self._backward(chosen)
-            limit = self.settings.optimizer.max_gradient_norm or math.inf
-            norm = float(torch.nn.utils.clip_grad_norm_(self.policy.trainable, limit))
+            norm = clipped_norm(self.policy, self.settings.optimizer.max_gradient_norm)
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 raise DivergedError(
                     f"at step {step} the loss is {loss} and the norm of the gradient {norm}; the "

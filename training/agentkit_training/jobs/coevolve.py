@@ -148,7 +148,8 @@ class _Coevolve:
     def all(self) -> None:
         """Measure, warm up, start cold, train, measure; what is done stays done."""
         parts, watch = self.at.parts, self.config.watch
-        known = self._known()
+        before = (one for one in self.at.kept(self._stays) if one.step == 0)
+        known = {one.phase for one in before if "accuracy" in one.figures}
         tell_of_tasks(self.at, self.config, self.log)
         if "validation" not in known:
             self._measure(0, parts.validation, "validation")
@@ -167,17 +168,6 @@ class _Coevolve:
         if not self._is_looked_at(self.source.steps - 1):
             self._measure(self.source.steps, parts.validation, "validation")
         self._measure(self.source.steps, parts.test, "test")
-
-    def _known(self) -> frozenset[str]:
-        """What was measured before the first step; of a run that goes on, what stays of its log."""
-        run, ranks = self.at.run, self.at.ranks
-
-        def look(_: Beat) -> list[str]:
-            run.rewind(self._stays)
-            before = (one for one in run.records() if one.step == 0 and "accuracy" in one.figures)
-            return [one.phase for one in before]
-
-        return frozenset(ranks.broadcast(led(ranks, look)))
 
     def _store(self) -> Store:
         """The library to begin with; empty where a checkpoint will bring its own."""

@@ -88,28 +88,13 @@ def evaluate_job(
     return summarise(episodes, planned=planned, command=command)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Combination:
-    """A model with a library, and how it did.
-
-    Attributes:
-        is_trained: Whether the model is the trained one.
-        is_evolved: Whether the library is the evolved one.
-        report: What the runtime's evaluation found.
-    """
-
-    is_trained: bool
-    is_evolved: bool
-    report: EvaluationReport
-
-
 def combinations(
     handed: Handover,
     benchmark: Benchmark,
     settings: EvaluationSettings,
     *,
     tell: Callable[[str], None],
-) -> Iterator[Combination]:
+) -> Iterator[tuple[bool, bool, EvaluationReport]]:
     """Ask held-out tasks through the runtime: each model with each library.
 
     Nothing of training is in the way: the model is llama.cpp with the handed-over adapter or
@@ -120,6 +105,10 @@ def combinations(
         benchmark: Tasks that nothing was learned from.
         settings: How to ask.
         tell: Told what is asked next.
+
+    Yields:
+        Whether the model is the trained one, whether the library is the evolved one, and what the
+        runtime's evaluation found.
     """
     asking = replace(settings, tool_choice="required")
     libraries = {False: None, True: None if handed.artifact is None else handed.artifact.library}
@@ -132,7 +121,7 @@ def combinations(
                 tell(f"{model.name}, {'evolved' if is_evolved else 'original'} library")
                 # one model in one process answers one request after the other
                 report = evaluate_job(model, benchmark, asking, library=library, concurrency=1)
-                yield Combination(is_trained=is_trained, is_evolved=is_evolved, report=report)
+                yield is_trained, is_evolved, report
         finally:
             close_model(model)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from agentkit.retrieval import Retriever
 from agentkit_training.coevolution.source import told_by_all
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import written_config
-from agentkit_training.distributed.ranks import ALONE, Ranks, in_turn, led
+from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, in_turn, led
 from agentkit_training.export.handover import export_library, hand_over
 from agentkit_training.fine_tuning.teaching import left_out_rows
 from agentkit_training.policy.lora import save_adapter
@@ -127,6 +128,16 @@ class Started:
         return run_log(
             self.run.append, trackers=config.watch.trackers, folder=self.run.path, listen=listen
         )
+
+    def kept(self, stays: Callable[[StepRecord], bool]) -> list[StepRecord]:
+        """What stays of the log of a run that goes on, in each process; the rest is dropped."""
+
+        def look(_: Beat) -> list[str]:
+            self.run.rewind(stays)
+            return [one.to_line() for one in self.run.records()]
+
+        lines = self.ranks.broadcast(led(self.ranks, look))
+        return [StepRecord.from_json(json.loads(one)) for one in lines]
 
 
 def started(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentkit._waiting import wait_for
 from agentkit.library import Library
 from agentkit_training.config.jobs import SftConfig
-from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, check_weights, led
+from agentkit_training.distributed.ranks import ALONE, Ranks, check_weights, led
 from agentkit_training.export.handover import library_of
 from agentkit_training.fine_tuning.examples import Examples
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
@@ -23,7 +24,6 @@ from agentkit_training.jobs.running import (
 )
 from agentkit_training.runs import Listener, RunDirectory, StepRecord, ignore
 from agentkit_training.toolace.records import (
-    ToolAceSection,
     ToolAceSettings,
     kept_rounds,
     tuning_of,
@@ -81,24 +81,14 @@ class _Sft:
         What can not be taught is told before anything is measured.
         """
         examples = self._taught() if self.config.toolace is None else Examples()
-        known = self._known()
+        taken = self._taken()
+        known = {one.phase for one in self.at.kept(lambda one: _stays(one, taken))}
         tell_of_tasks(self.at, self.config, self.log)
         if not known and (notes := tuple(left_out_notes(examples.left_out))):
             self.log(StepRecord(step=0, phase="sft", notes=notes))
         self._measure(0, without=known)
         if steps := self._tuned(examples) if self.config.toolace is None else self._iterated():
             self._measure(steps)
-
-    def _known(self) -> frozenset[str]:
-        """What stays of the log of a run that goes on, by phase."""
-        run, ranks = self.at.run, self.at.ranks
-
-        def look(_: Beat) -> list[str]:
-            taken = self._taken()
-            run.rewind(lambda one: _stays(one, taken))
-            return sorted({one.phase for one in run.records()})
-
-        return frozenset(ranks.broadcast(led(ranks, look)))
 
     def _taken(self) -> int:
         """Steps that a run goes on after; keeps in mind those of its whole rounds."""
@@ -126,16 +116,12 @@ class _Sft:
 
     def _tuned(self, examples: Examples) -> int:
         """One pass after the other over all examples; how many steps that took."""
-
-        def told(step: SftStep) -> None:
-            self.log(_record(step))
-
         report = sft(
             self.at.policy,
             examples.rows,
             self.config.sft,
             folder=self.at.run.checkpoints,
-            listen=told,
+            listen=lambda step: self.log(_record(step)),
             ranks=self.at.ranks,
         )
         return report.steps[-1].step + 1 if report.steps else report.resumed_at
@@ -144,9 +130,8 @@ class _Sft:
         """ToolACE-R's rounds; how many steps they took."""
         wanted, config = self.config.toolace, self.config
         assert wanted is not None  # asked for
-        chosen = {one.name: getattr(wanted, one.name) for one in fields(ToolAceSection)}
         settings = ToolAceSettings(
-            **chosen,
+            **vars(wanted),
             no_call=config.no_call,
             prompting=config.policy.prompting(),
             answer_tokens=config.policy.answer_tokens,
@@ -183,7 +168,7 @@ class _Sft:
         if all(note not in one.notes for one in self.at.run.records()):
             self.log(StepRecord(step=self.steps, phase="toolace", notes=(note,)))
 
-    def _measure(self, step: int, *, without: frozenset[str] = frozenset()) -> None:
+    def _measure(self, step: int, *, without: Collection[str] = ()) -> None:
         model = self.config.policy.model(self.at.policy)
         for phase in ("validation", "test"):
             part = dict(self.at.parts)[phase]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 Precision: TypeAlias = Literal["auto", "bf16", "fp32"]
-Attention: TypeAlias = Literal["sdpa", "eager"]
 
 
 def load_policy(
@@ -31,7 +30,6 @@ def load_policy(
     device: str = "cpu",
     name: str | None = None,
     chat_template: str | None = None,
-    attention: Attention | None = None,
 ) -> Policy:
     """Load a causal language model and its tokenizer.
 
@@ -50,7 +48,6 @@ def load_policy(
         name: For records; None takes that of a saved policy, else it from ``source``.
         chat_template: How conversations are written: a name of ``CHAT_TEMPLATES`` or Jinja. None
             takes the tokenizer's own, which base models do not have.
-        attention: How attention is computed; None lets transformers choose.
 
     Raises:
         PolicyError: There are no such weights or no tokenizer, it has no chat template, or torch
@@ -70,7 +67,7 @@ def load_policy(
         set_template(tokenizer, chat_template, source=place.source)
     if tokenizer.chat_template is None:
         raise no_template(place.source)
-    model = _model(place, dtype=torch.bfloat16 if half else torch.float32, attention=attention)
+    model = _model(place, dtype=torch.bfloat16 if half else torch.float32)
     _check_fit(model, tokenizer, place.source)
     recorded = place.record is not None and chat_template is None
     policy = Policy(
@@ -257,12 +254,10 @@ _ADVICE = (
 )
 
 
-def _model(place: _Place, *, dtype: torch.dtype, attention: Attention | None) -> PreTrainedModel:
+def _model(place: _Place, *, dtype: torch.dtype) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM
 
-    extra: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
-    if place.file is not None:
-        extra |= _as_plain_numbers()
+    extra = {} if place.file is None else _as_plain_numbers()
     try:
         model = AutoModelForCausalLM.from_pretrained(
             place.folder, dtype=dtype, **place.arguments, **extra

@@ -180,24 +180,16 @@ def saved_calls_reward(library: Library, *, weight: float = 0.2, gated: bool = T
     """
     if weight < 0:
         raise UsageError(f"the weight of saved calls is {weight}; give 0 or more, such as 0.2")
-    return _SavedCalls(library=library, weight=weight, gated=gated)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _SavedCalls:
-    """The reward, with its settings."""
-
-    library: Library = field(repr=False)
-    weight: float
-    gated: bool
-
-    def __call__(self, rollout: Rollout) -> Worth:
-        ungated = self.weight * saved_calls(rollout, self.library)
+    def reward(rollout: Rollout) -> Worth:
+        ungated = weight * saved_calls(rollout, library)
         credit = ungated if rollout.passed else 0.0
         return Worth(
-            parts={SAVED_CALLS: credit if self.gated else ungated},
+            parts={SAVED_CALLS: credit if gated else ungated},
             noted={f"{SAVED_CALLS}_gated": credit, f"{SAVED_CALLS}_ungated": ungated},
         )
+
+    return reward
 
 
 def _ran(episode: Episode) -> Iterator[str]:
@@ -312,32 +304,20 @@ def tooldna_reward(
     """
     if design not in _EARNED:
         raise UsageError(f"ToolDNA has no reward {design!r}; choose one of {sorted(_EARNED)}")
-    return _ToolDnaReward(
-        tasks={task.task_id: task for task in benchmark.tasks},
-        known={definition.name: definition for definition in benchmark.definitions},
-        design=design,
-        strict_format=strict_format,
-    )
+    tasks = {task.task_id: task for task in benchmark.tasks}
+    known = {definition.name: definition for definition in benchmark.definitions}
 
-
-@dataclass(frozen=True, kw_only=True)
-class _ToolDnaReward:
-    """The reward, with its settings."""
-
-    tasks: Mapping[str, Task] = field(repr=False)
-    known: Mapping[str, ToolDefinition] = field(repr=False)
-    design: ToolDnaDesign
-    strict_format: bool = False
-
-    def __call__(self, rollout: Rollout) -> Worth:
-        task = _task_of(rollout, self.tasks)
-        found = list(_metrics(task, rollout, self.known, strict_format=self.strict_format))
+    def reward(rollout: Rollout) -> Worth:
+        task = _task_of(rollout, tasks)
+        found = list(_metrics(task, rollout, known, strict_format=strict_format))
         if not found:
             raise UsageError(f"nothing in task {rollout.task_id!r} is judged; leave it out")
         return Worth(
-            parts=_means([reward_parts(self.design, one) for one in found]),
+            parts=_means([reward_parts(design, one) for one in found]),
             noted=_means([_noted(one) for one in found]),
         )
+
+    return reward
 
 
 def answer_metrics(

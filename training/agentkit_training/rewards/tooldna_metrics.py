@@ -222,12 +222,7 @@ def _words_agree(one: str, other: str) -> bool:
         return True
     if len(longer) > _MOST_CHARACTERS:
         return False
-    characters = SequenceMatcher(None, one, other, autojunk=False)
-    return (
-        characters.real_quick_ratio() >= _SAME_CHARACTERS
-        and characters.quick_ratio() >= _SAME_CHARACTERS
-        and characters.ratio() >= _SAME_CHARACTERS
-    )
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SAME_CHARACTERS
 
 
 Grade: TypeAlias = float
@@ -335,8 +330,7 @@ def _grade_parameters(
         return CallGrade() if made else CallGrade(names=RIGHT, values=RIGHT)
     if len(made) < len(wanted):
         return CallGrade()
-    graders = [Grader(gold) for gold in wanted]
-    table = [[grader.grade(call) for call in made] for grader in graders]
+    table = [[_grade_call(call, gold) for call in made] for gold in wanted]
     weights = _weights(len(made) + 1)
     pairs = optimal_assignment([[weights[grade] for grade in row] for row in table])
     found = [table[row][column] for row, column in pairs]
@@ -392,47 +386,19 @@ class CallGrade(NamedTuple):
     values: Grade = WRONG
 
 
-_WRONG_CALL = CallGrade()
-_SAME_CALL = CallGrade(RIGHT, RIGHT)
-_WRONG_VALUES = {names: CallGrade(names, WRONG) for names in (PARTLY, RIGHT)}
-_DEFAULT = object()
-
-
-class Grader:
-    """Grades calls by one gold call."""
-
-    def __init__(self, gold: ComparableCall) -> None:
-        """Look up once what holds for each argument of the gold call.
-
-        Args:
-            gold: The gold call.
-        """
-        self._gold = gold
-        self._rules = _Rules(gold.definition)
-        self._exact = [
-            (name, gold.marks.get(name, _DEFAULT))
-            for name in gold.given
-            if type(gold.values[name]) is not dict and self._rules.is_exact(name)
-        ]
-
-    def grade(self, call: ComparableCall) -> CallGrade:
-        """How right a call is."""
-        gold = self._gold
-        if call.name != gold.name or not (call.is_readable and gold.is_readable):
-            return _WRONG_CALL
-        marks = call.marks
-        if marks == gold.marks:
-            return _SAME_CALL
-        names = RIGHT if call.given == gold.given else _grade_names(call, gold)
-        if names == WRONG:
-            return _WRONG_CALL
-        for name, mark in self._exact:  # most wrong calls are found out here, at little cost
-            if marks.get(name, _DEFAULT) != mark:
-                return _WRONG_VALUES[names]
-        differ = {name for name, _ in marks.items() ^ gold.marks.items()} & gold.given
-        pairs = [((name,), call.values.get(name), gold.values[name]) for name in differ]
-        # Unequal calls are never wholly right, also where only a default in a branch differs.
-        return CallGrade(names, min(names, PARTLY, _worst(pairs, self._rules)))
+def _grade_call(call: ComparableCall, gold: ComparableCall) -> CallGrade:
+    """How right a call is beside a gold call."""
+    if call.name != gold.name or not (call.is_readable and gold.is_readable):
+        return CallGrade()
+    if call.marks == gold.marks:
+        return CallGrade(RIGHT, RIGHT)
+    names = RIGHT if call.given == gold.given else _grade_names(call, gold)
+    if names == WRONG:
+        return CallGrade()
+    differ = {name for name, _ in call.marks.items() ^ gold.marks.items()} & gold.given
+    pairs = [((name,), call.values.get(name), gold.values[name]) for name in differ]
+    # Unequal calls are never wholly right, also where only a default in a branch differs.
+    return CallGrade(names, min(names, PARTLY, _worst(pairs, gold.definition)))
 
 
 def _grade_names(call: ComparableCall, gold: ComparableCall) -> Grade:
@@ -441,7 +407,7 @@ def _grade_names(call: ComparableCall, gold: ComparableCall) -> Grade:
     added = {name: call.values[name] for name in call.given - gold.given if name in call.marks}
     if not added:
         return RIGHT
-    schema = {} if call.definition is None else call.definition.signature.parameters
+    schema = _root(call.definition)
     return PARTLY if _are_declared(added, schema, schema) else WRONG
 
 
@@ -460,39 +426,12 @@ def _are_declared(added: JsonObject, schema: JsonObject, root: JsonObject) -> bo
 _Path: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """How the values of one tool's parameters are compared."""
-
-    definition: ToolDefinition | None
-
-    def of(self, path: _Path) -> _Field:
-        """The rule for one field."""
-        return _UNKNOWN if self.definition is None else _field(self.definition, path)
-
-    def is_exact(self, name: str) -> bool:
-        """Whether the values of a parameter are right or wrong and nothing between."""
-        return self.definition is None or name not in _lenient(self.definition)
-
-    @property
-    def root(self) -> JsonObject:
-        """The document that the schemas point into."""
-        return {} if self.definition is None else self.definition.signature.parameters
-
-
 class _Field(NamedTuple):
     kind: FieldKind
     schema: JsonObject
 
 
 _UNKNOWN = _Field("exact", {})
-
-
-@remembered()
-def _lenient(definition: ToolDefinition) -> frozenset[str]:
-    """The parameters of a tool whose values may be right in part."""
-    properties = definition.signature.properties
-    return frozenset(name for name in properties if _field(definition, (name,)).kind != "exact")
 
 
 @remembered(most=16_384)
@@ -511,19 +450,19 @@ def _field(definition: ToolDefinition, path: _Path) -> _Field:
     return _Field(field_kind(path[-1], schema, description=text), schema)
 
 
-def _worst(pairs: Iterable[tuple[_Path, Any, Any]], rules: _Rules) -> Grade:
+def _worst(pairs: Iterable[tuple[_Path, Any, Any]], tool: ToolDefinition | None) -> Grade:
     """The lowest grade of fields that differ; texts, which take longest, only where it matters."""
     worst = RIGHT
     texts: list[tuple[str, str]] = []
     for path, value, gold in pairs:
-        rule = rules.of(path)
+        rule = _UNKNOWN if tool is None else _field(tool, path)
         if rule.kind == "text" and type(value) is str and type(gold) is str:
             texts.append((value, gold))
             worst = PARTLY
         elif type(gold) is dict and type(value) is dict:
-            worst = min(worst, _grade_object(path, value, gold, rules))
+            worst = min(worst, _grade_object(path, value, gold, tool))
         elif rule.kind == "selection" and _is_superset(value, gold):
-            valid = fits(value, rule.schema, root=rules.root) is not False
+            valid = fits(value, rule.schema, root=_root(tool)) is not False
             worst = PARTLY if valid else WRONG
         else:
             return WRONG
@@ -540,15 +479,23 @@ def _is_superset(value: Any, gold: Any) -> bool:
     return set(wanted) <= set(chosen) and Counter(wanted) <= Counter(chosen)
 
 
-def _grade_object(path: _Path, value: JsonObject, gold: JsonObject, rules: _Rules) -> Grade:
+def _root(tool: ToolDefinition | None) -> JsonObject:
+    """The document that the schemas of a tool's fields point into."""
+    return {} if tool is None else tool.signature.parameters
+
+
+def _grade_object(
+    path: _Path, value: JsonObject, gold: JsonObject, tool: ToolDefinition | None
+) -> Grade:
     if not gold.keys() <= value.keys():
         return WRONG
     added = {name: item for name, item in value.items() if name not in gold}
-    if added and not _are_declared(added, rules.of(path).schema, rules.root):
+    schema = {} if tool is None else _field(tool, path).schema
+    if added and not _are_declared(added, schema, _root(tool)):
         return WRONG
     pairs = [
         ((*path, name), value[name], item)
         for name, item in gold.items()
         if mark_of(value[name]) != mark_of(item)
     ]
-    return min(PARTLY, _worst(pairs, rules))
+    return min(PARTLY, _worst(pairs, tool))

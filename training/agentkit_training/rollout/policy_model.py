@@ -338,18 +338,20 @@ class PolicyModel:
     ) -> None:
         if tools_in not in get_args(ToolsIn):
             raise UsageError(f"tools_in is {tools_in!r}; use 'prompt' or 'template'")
+        if writer is None and not isinstance(policy, Policy):
+            raise UsageError(f"the weights of {policy.name} are not in this process; give a writer")
         renderer = Renderer(policy)
         self._engine = BatchingModel(
-            renderer, writer or _own_writer(policy), max_tokens=max_tokens, batch_size=batch_size
+            renderer,
+            writer or PolicyWriter(policy=policy),
+            max_tokens=max_tokens,
+            batch_size=batch_size,
         )
-        self._outer: ChatModel
         if tools_in == "template":
             renderer.require_tools()
-            self._outer = TemplatedModel(self._engine)
-        else:
-            self._outer = PromptedModel(
-                self._engine, format=format, constrained=constrained and format == "json"
-            )
+        self._outer = told_of_tools(
+            self._engine, tools_in=tools_in, format=format, constrained=constrained
+        )
 
     @property
     def name(self) -> str:
@@ -378,7 +380,14 @@ class PolicyModel:
         self._engine.forget()
 
 
-def _own_writer(policy: Policy) -> Writer:
-    if not isinstance(policy, Policy):
-        raise UsageError(f"the weights of {policy.name} are not in this process; give a writer")
-    return PolicyWriter(policy=policy)
+def told_of_tools(
+    inner: ChatModel,
+    *,
+    tools_in: ToolsIn,
+    format: PromptFormat,  # noqa: A002 - the word of the field
+    constrained: bool,
+) -> ChatModel:
+    """A model without tools of its own, with tools in its prompt or in its template."""
+    if tools_in == "template":
+        return TemplatedModel(inner)
+    return PromptedModel(inner, format=format, constrained=constrained and format == "json")

@@ -160,10 +160,7 @@ def solution_episodes(file: Path, benchmark: Benchmark) -> Iterator[Episode]:
 
 
 def _loaded(file: Path) -> Benchmark:
-    def made(_task: Task) -> Calculator:
-        return Calculator()
-
-    return gsm8k_benchmark(file, environment=made)
+    return gsm8k_benchmark(file, environment=lambda _task: Calculator())
 
 
 FOUR: tuple[Operation, ...] = ("add", "sub", "mul", "div")

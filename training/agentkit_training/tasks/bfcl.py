@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,7 +70,8 @@ def bfcl_tasks(
         DatasetError: The files are not there, or no task of the category is.
         UsageError: The tasks can not be divided so.
     """
-    benchmark = load_bfcl(_folder(folder, fetch=fetch))
+    what = "the questions of BFCL are"
+    benchmark = load_bfcl(_data(folder, f"bfcl-{RELEASE}", fetch_bfcl if fetch else None, what))
     test = _of_categories(benchmark, {held_out})
     if not test.tasks:
         known = ", ".join(sorted({task.category for task in benchmark.tasks}))
@@ -95,17 +96,18 @@ def _of_categories(benchmark: Benchmark, wanted: Collection[str]) -> Benchmark:
     return replace(benchmark, tasks=tuple(t for t in benchmark.tasks if t.category in wanted))
 
 
-def _folder(folder: Path | None, *, fetch: bool) -> Path:
+def _data(folder: Path | None, name: str, fetch: Callable[[], Path] | None, what: str) -> Path:
+    """The folder that is given, fetched, or was fetched before."""
     if folder is not None:
         return folder
-    if fetch:
-        return fetch_bfcl()
-    cached = cache_directory() / f"bfcl-{RELEASE}"
+    if fetch is not None:
+        return fetch()
+    cached = cache_directory() / name
     if cached.is_dir():
         return cached
     raise DatasetError(
-        f"the questions of BFCL are not in {cached}; give their folder, or let them be downloaded "
-        "with fetch=True (fetch: true in a configuration)"
+        f"{what} not in {cached}; give the folder, or let it be downloaded with fetch=True (fetch: "
+        "true in a configuration)"
     )
 
 
@@ -135,7 +137,9 @@ def bfcl_multi_turn_tasks(
         DatasetError: The files are not there.
         UsageError: There are too few conversations for the parts.
     """
-    found = _multi_turn_folder(folder, fetch=fetch)
+    what = "bfcl_eval is not installed, and the multi-turn part of BFCL is"
+    name, fetched = f"bfcl-multi-turn-{RELEASE}", fetch_bfcl_multi_turn if fetch else None
+    found = _data(folder or installed_bfcl(), name, fetched, what)
     benchmark = load_bfcl_multi_turn(found, simulators=simulators)
     groups: dict[str, list[Task]] = {}
     for task in benchmark.tasks:
@@ -152,18 +156,3 @@ def bfcl_multi_turn_tasks(
 def conversation_of(task: Task) -> str:
     """What the variants of a conversation have in common: the number in their id."""
     return task.task_id.rpartition("_")[2]
-
-
-def _multi_turn_folder(folder: Path | None, *, fetch: bool) -> Path:
-    found = folder or installed_bfcl()
-    if found is not None:
-        return found
-    if fetch:
-        return fetch_bfcl_multi_turn()
-    cached = cache_directory() / f"bfcl-multi-turn-{RELEASE}"
-    if cached.is_dir():
-        return cached
-    raise DatasetError(
-        f"the multi-turn part of BFCL is not in {cached}, and bfcl_eval is not installed; give its "
-        "folder, or let it be downloaded with fetch=True (fetch: true in a configuration)"
-    )

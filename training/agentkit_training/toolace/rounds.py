@@ -161,7 +161,7 @@ Listener: TypeAlias = Callable[[Progress], None]
 
 @dataclass(kw_only=True)
 class Rounds:
-    """What all rounds of a run have in common.
+    """A run of rounds, and how far it is.
 
     Attributes:
         policy: What learns.
@@ -169,17 +169,77 @@ class Rounds:
         validation: The tasks that say how much it helped.
         settings: How.
         library: What the tools are called and described as.
-        gold: The answers of the training tasks.
         listen: Told of progress.
+        folder: Where each round is kept; None keeps none.
+        gold: The answers of the training tasks.
+        base: The accuracy before the first.
+        done: The whole rounds.
+        best: Which of them led to the best accuracy; 0 for none.
+        best_weights: The weights after it.
     """
 
     policy: Policy
     train: Benchmark
     validation: Benchmark
     settings: ToolAceSettings
-    library: Library | None
-    gold: Solutions
-    listen: Listener
+    library: Library | None = None
+    listen: Listener = ignore
+    folder: Path | None = None
+    gold: Solutions = field(init=False)
+    base: float = field(init=False, default=0.0)
+    done: tuple[RoundRecord, ...] = field(init=False, default=())
+    best: int = field(init=False, default=0)
+    best_weights: dict[str, torch.Tensor] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.gold = gold_answers(self.train, no_call=self.settings.no_call)
+
+    async def begin(self) -> None:
+        """Take up a kept run, or begin one."""
+        policy = self.policy
+        self.best_weights = trainable_weights(policy)
+        kept = () if self.folder is None else kept_rounds(self.folder)
+        self.base = kept[0].accuracy_before if kept else await self.accuracy(0)
+        for record in kept:
+            assert self.folder is not None  # where they are kept
+            weights = kept_weights(self.folder, record.number)
+            put_weights(policy, weights, source=f"round {record.number}")
+            self._add(record)
+
+    async def one(self) -> None:
+        """Run the next round, and keep it."""
+        number = len(self.done) + 1
+        before = self.done[-1].accuracy_after if self.done else self.base
+        folder = None if self.folder is None else tuning_of(self.folder, number)
+        record = await self.run(number, before, folder)
+        if self.folder is not None:
+            keep_round(self.folder, record, trainable_weights(self.policy))
+        self._add(record)
+        self.listen(Progress(round=number, phase="done", record=record))
+
+    def stopped(self) -> StopReason | None:
+        """Why there is no further round; None when there is one."""
+        last = self.done[-1] if self.done else None
+        if last is not None and not last.examples:
+            return "nothing_selected"
+        if last is not None and last.gain < self.settings.least_gain:
+            return "marginal_gain"
+        return "all_rounds" if len(self.done) >= self.settings.rounds else None
+
+    def report(self, stopped: StopReason) -> ToolAceReport:
+        """The end: the policy gets the weights of the best round."""
+        if self.best_weights is not None and self.best != len(self.done):
+            put_weights(self.policy, self.best_weights, source="the best round")
+        return ToolAceReport(
+            base_accuracy=self.base, rounds=self.done, best=self.best, stopped=stopped
+        )
+
+    def _add(self, record: RoundRecord) -> None:
+        self.done = (*self.done, record)
+        reached = max([self.base, *(one.accuracy_after for one in self.done[:-1])])
+        if record.examples and record.accuracy_after > reached:
+            self.best = record.number
+            self.best_weights = trainable_weights(self.policy)
 
     async def accuracy(self, number: int) -> float:
         """The share of the validation tasks that the policy solves by greedy search."""
@@ -336,76 +396,16 @@ async def iterate(
         CheckpointError: A round can not be kept or read.
         PolicyError: No weight is trainable.
     """
-    rounds = Rounds(
+    run = Rounds(
         policy=policy,
         train=train,
         validation=validation,
         settings=settings,
         library=library,
-        gold=gold_answers(train, no_call=settings.no_call),
         listen=listen,
+        folder=folder,
     )
-    run = _Run(rounds=rounds, folder=folder)
     await run.begin()
     while (stopped := run.stopped()) is None:
         await run.one()
     return run.report(stopped)
-
-
-@dataclass(kw_only=True)
-class _Run:
-    """The state of one start of a run."""
-
-    rounds: Rounds
-    folder: Path | None
-    base: float = 0.0
-    done: tuple[RoundRecord, ...] = ()
-    best: int = 0
-    best_weights: dict[str, torch.Tensor] | None = None
-
-    async def begin(self) -> None:
-        """Take up a kept run, or begin one."""
-        policy = self.rounds.policy
-        self.best_weights = trainable_weights(policy)
-        kept = () if self.folder is None else kept_rounds(self.folder)
-        self.base = kept[0].accuracy_before if kept else await self.rounds.accuracy(0)
-        for record in kept:
-            assert self.folder is not None  # where they are kept
-            weights = kept_weights(self.folder, record.number)
-            put_weights(policy, weights, source=f"round {record.number}")
-            self._add(record)
-
-    async def one(self) -> None:
-        """Run the next round, and keep it."""
-        number = len(self.done) + 1
-        before = self.done[-1].accuracy_after if self.done else self.base
-        folder = None if self.folder is None else tuning_of(self.folder, number)
-        record = await self.rounds.run(number, before, folder)
-        if self.folder is not None:
-            keep_round(self.folder, record, trainable_weights(self.rounds.policy))
-        self._add(record)
-        self.rounds.listen(Progress(round=number, phase="done", record=record))
-
-    def stopped(self) -> StopReason | None:
-        """Why there is no further round; None when there is one."""
-        last = self.done[-1] if self.done else None
-        if last is not None and not last.examples:
-            return "nothing_selected"
-        if last is not None and last.gain < self.rounds.settings.least_gain:
-            return "marginal_gain"
-        return "all_rounds" if len(self.done) >= self.rounds.settings.rounds else None
-
-    def report(self, stopped: StopReason) -> ToolAceReport:
-        """The end: the policy gets the weights of the best round."""
-        if self.best_weights is not None and self.best != len(self.done):
-            put_weights(self.rounds.policy, self.best_weights, source="the best round")
-        return ToolAceReport(
-            base_accuracy=self.base, rounds=self.done, best=self.best, stopped=stopped
-        )
-
-    def _add(self, record: RoundRecord) -> None:
-        self.done = (*self.done, record)
-        reached = max([self.base, *(one.accuracy_after for one in self.done[:-1])])
-        if record.examples and record.accuracy_after > reached:
-            self.best = record.number
-            self.best_weights = trainable_weights(self.rounds.policy)

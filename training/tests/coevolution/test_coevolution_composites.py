@@ -15,7 +15,7 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.coevolution.checkpoint import FrozenEngine
-from agentkit_training.coevolution.keeper import LibraryKeeper, distil
+from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.stages import warm_up
@@ -75,9 +75,17 @@ def warm():
     return store
 
 
+def distil(store, episodes, **more):
+    """What a keeper makes of episodes."""
+    bench = Benchmark(name="orders", tasks=(), definitions=())
+    settings = CoevolutionSettings(composites=True, **more)
+    keeper = LibraryKeeper(settings=settings, benchmark=bench, store=store, tools=TOOLS)
+    return keeper.distil(list(episodes))
+
+
 def test_what_recurs_in_successes_becomes_a_composite(warm):
     """Four orders that went well give one composite of depth 1, through the Tool Manager."""
-    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    (one,) = distil(warm, map(trajectory, range(4)))
     assert (one.stream, one.state) == ("composite", "active")
     library = warm.load()
     assert library.version == 2
@@ -89,22 +97,22 @@ def test_what_recurs_in_successes_becomes_a_composite(warm):
 
 def test_the_same_again_is_merged(warm):
     """A second look at what is known adds no second tool."""
-    distil(warm, map(trajectory, range(4)), tools=TOOLS)
-    again = distil(warm, map(trajectory, range(4, 8)), tools=TOOLS)
+    distil(warm, map(trajectory, range(4)))
+    again = distil(warm, map(trajectory, range(4, 8)))
     assert [one.state for one in again] == ["merged"]
     assert len(warm.load()) == 4
 
 
 def test_failures_and_rare_successes_teach_nothing(warm):
     """Below rho nothing is mined, nor below the support."""
-    assert distil(warm, (trajectory(n, passed=False) for n in range(4)), tools=TOOLS) == ()
-    assert distil(warm, map(trajectory, range(2)), tools=TOOLS) == ()
+    assert distil(warm, (trajectory(n, passed=False) for n in range(4))) == ()
+    assert distil(warm, map(trajectory, range(2))) == ()
     assert warm.load().version == 1
 
 
 def test_a_task_that_offers_the_primitives_offers_the_composite(warm, orders):
     """It is offered where what it is made of is offered, and runs on that world's tools."""
-    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    (one,) = distil(warm, map(trajectory, range(4)))
     library = warm.load()
     fewer = replace(orders.tasks[0], task_id="fewer", offered=("add",))
     shown = with_composites(replace(orders, tasks=(*orders.tasks, fewer)), library)
@@ -145,7 +153,7 @@ def test_the_library_is_warm_before_the_loop(orders):
 
 def test_gold_trajectories_are_written_anew_with_composites(warm):
     """Where a composite of the library fits, one call stands for several; other gold stays."""
-    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    (one,) = distil(warm, map(trajectory, range(4)))
     gold = {str(number): trajectory(number) for number in range(4)}
     other = replace(gold["0"], episode_id="other", turns=gold["0"].turns[1:])
     shorter = shortened({**gold, "other": other}, warm.load())
@@ -159,7 +167,7 @@ def test_gold_trajectories_are_written_anew_with_composites(warm):
 
 def test_a_flat_library_makes_no_tool_of_made_tools(warm):
     """Without the DAG a composite that recurs beside a primitive is no part of another one."""
-    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    (one,) = distil(warm, map(trajectory, range(4)))
     library = warm.load()
     gold = {str(number): trajectory(number) for number in range(4)}
     later = []
@@ -182,8 +190,8 @@ def test_a_flat_library_makes_no_tool_of_made_tools(warm):
         later.append(
             replace(episode, episode_id=f"later-{number}", turns=(*turns, end), output=last)
         )
-    assert distil(warm, later, flat=True, tools=TOOLS) == ()
-    (deeper,) = distil(warm, later, tools=TOOLS)
+    assert distil(warm, later, flat=True) == ()
+    (deeper,) = distil(warm, later)
     assert deeper.state == "active"
     children = warm.load()[deeper.tool].definition.signature.children
     assert one.tool in {child.name for child in children}
@@ -194,19 +202,19 @@ def test_composites_are_mined_in_the_loop(orders):
     source = run_of(orders, CoevolutionSettings(composites=True))
     profile = source.memory.profile
     episodes = [trajectory(number) for number in range(4)]
-    done = source.keeper.decide(episodes, profile)
-    assert [one.state for one in done.proposals] == ["active"]
+    done, _ = source.keeper.decide(episodes, profile)
+    assert [one.state for one in done] == ["active"]
     assert len(source.library) == 4
     silent = run_of(orders, CoevolutionSettings(feedback=True), feedback_model=FunctionModel(str))
-    assert silent.keeper.decide(episodes, profile).proposals == ()
+    assert silent.keeper.decide(episodes, profile)[0] == ()
 
 
 def test_a_teacher_writes_composites_from_successes(orders):
     """A function of a model is tried by the Tool Manager, and is a tool when it does what it says."""
     teacher = ScriptedModel([f"```python\n{WRITTEN}\n```"], name="teacher")
     source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
-    done = source.keeper.decide([trajectory(1)], source.memory.profile)
-    assert [(one.tool, one.stream, one.state) for one in done.proposals] == [
+    done, _ = source.keeper.decide([trajectory(1)], source.memory.profile)
+    assert [(one.tool, one.stream, one.state) for one in done] == [
         ("order_total", "composite", "active")
     ]
     assert source.library["order_total"].definition.is_composite
@@ -219,9 +227,9 @@ def test_what_a_teacher_gets_wrong_is_a_record(orders):
     for said in ([f"```python\n{wrong}\n```"] * 9, [f"```python\n{foreign}\n```", "NOTHING"], []):
         teacher = ScriptedModel(said, name="teacher")
         source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
-        done = source.keeper.decide([trajectory(1)], source.memory.profile)
-        assert {one.state for one in done.proposals} == {"rejected"}
-        assert all(one.why and one.codes for one in done.proposals)
+        done, _ = source.keeper.decide([trajectory(1)], source.memory.profile)
+        assert {one.state for one in done} == {"rejected"}
+        assert all(one.why and one.codes for one in done)
         assert source.library.version == 1
 
 

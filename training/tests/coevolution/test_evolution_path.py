@@ -49,7 +49,7 @@ def decided(run, episode):
     """What became of what an episode suggests."""
     learned = as_learned_from(episode)
     keeper = run.source.keeper
-    return keeper.decide([learned], run.source.memory.profile).proposals
+    return keeper.decide([learned], run.source.memory.profile)[0]
 
 
 def test_a_block_of_an_imperfect_episode_is_not_read(begin, bank):

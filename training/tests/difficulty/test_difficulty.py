@@ -1,6 +1,5 @@
 """Difficulty of a task for a policy (ToolACE-R, Eq. 5): gold answers, and which samples are trained on."""
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from agentkit.evaluation import (
     AllowedCalls,
     AnyCall,
     Benchmark,
-    ExactCalls,
     GoldCall,
     NoCall,
     Task,
@@ -134,18 +132,6 @@ async def test_a_policy_is_asked_k_times_and_once_each(policy, shop):
     assert {len(task.attempts) for task in found.tasks} == {3}
     again = await estimate_difficulty(PolicyModel(policy, max_tokens=6), shop, answers, attempts=3)
     assert again == found
-
-
-def test_a_task_that_nobody_can_teach_is_left_out_with_the_reason(shop):
-    """Tasks whose answer is no single set of calls are counted by reason."""
-    data_flow = dataclasses.replace(shop.tasks[0], task_id="none", expects=())
-    twice = dataclasses.replace(
-        shop.tasks[1], task_id="two", expects=(*shop.tasks[1].expects, ExactCalls(calls=()))
-    )
-    tasks = (*shop.tasks, data_flow, twice)
-    found = gold_answers(dataclasses.replace(shop, tasks=tasks))
-    assert sorted(found.answers) == ["price-apple", "price-bread", "price-cheese"]
-    assert [out.where for out in found.left_out] == ["none", "two"]
 
 
 DIFFICULTIES = st.lists(st.floats(0, 1), max_size=30)

@@ -60,24 +60,6 @@ def test_the_reward_rises(policy, shop):
     assert sum(source.means[-4:]) / 4 > sum(source.means[:4]) / 4 + 0.1
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings"), [(torch.float32, FAST), (torch.bfloat16, FAST), (torch.bfloat16, SMALL)]
-)
-def test_a_restored_run_equals_one_that_was_not_broken_off(shop, tmp_path, kind, settings):
-    """Two steps, saved, restored and gone on with, end in the weights of four steps, in bf16 too."""
-    whole, parted = tiny_policy(), tiny_policy()
-    for policy in (whole, parted):
-        policy.model.to(kind)
-    LeanEngine(optimizer=settings).train(whole, Shop(whole, shop), steps=4)
-    first = LeanEngine(optimizer=settings)
-    first.train(parted, Shop(parted, shop), steps=2)
-    first.save(tmp_path)
-    second = LeanEngine(optimizer=settings)
-    second.restore(tmp_path)
-    second.train(parted, Shop(parted, shop), steps=4)
-    assert torch.equal(weights(whole), weights(parted))
-
-
 def test_equal_rewards_change_nothing(policy, shop):
     """A step whose groups have no spread reads nothing and leaves the weights as they are."""
     before = weights(policy)
@@ -85,20 +67,6 @@ def test_equal_rewards_change_nothing(policy, shop):
     LeanEngine(optimizer=FAST).train(policy, source, steps=1)
     assert torch.equal(before, weights(policy))
     assert source.last.read_rows == 0
-
-
-def test_a_loss_that_is_no_number_stops_before_the_weights_change(policy, shop):
-    """A diverged step raises, says which, and leaves the weights as they were."""
-    before = weights(policy)
-
-    class Broken(Shop):
-        def rollouts(self, step, share):
-            found = super().rollouts(step, share)
-            return [dataclasses.replace(one, weight=float("inf")) for one in found]
-
-    with pytest.raises(DivergedError, match="at step 0"):
-        LeanEngine(optimizer=FAST).train(policy, Broken(policy, shop), steps=1)
-    assert torch.equal(before, weights(policy))
 
 
 SAMPLED = Objective(old_logprobs="sampled")
@@ -200,17 +168,6 @@ def test_mini_batches_hold_every_row_once(prompts, count):
     assert len(found) == max(1, min(count, len(set(prompts))))
     parts = [{row.sequence.prompt for row in part} for part in found]
     assert sum(map(len, parts)) == len(set().union(*parts))
-
-
-def test_sequences_longer_than_the_window_are_left_out(policy):
-    """They are counted and not read; the others are trained on."""
-    rows = [
-        TrainingRow(sequence=sequence([5] * 4000, [6] * 200), advantage=1.0),
-        TrainingRow(sequence=sequence([5, 6], [7, 8]), advantage=1.0),
-    ]
-    report = update(policy, rows, adam(policy))
-    assert (report.too_long, report.rows, report.read_rows) == (1, 2, 1)
-    assert report.loss_tokens == 2
 
 
 def test_pieces_change_the_update_by_rounding_alone():

@@ -212,16 +212,6 @@ FAILURES = st.builds(
 )
 
 
-class Scripted(ScriptedModel):
-    """A scripted model that answers many runs, as a policy does."""
-
-    def expect(self, runs):
-        """It answers each request at once."""
-
-    def forget(self):
-        """It keeps nothing."""
-
-
 @tool
 def weigh(item: str, unit: str = "kg") -> float:
     """Weigh an item.
@@ -282,7 +272,7 @@ def calling(**arguments):
 
 def run(item, *, helped=False):
     """The messages that a model reads after a call, and the episode."""
-    inner = Scripted([[calling(item=item)], "Done."])
+    inner = ScriptedModel([[calling(item=item)], "Done."])
     model = FeedbackModel(inner) if helped else inner
     episode = Agent(model, tools=[weigh]).run_sync("Weigh it.").episode
     (message,) = [one for one in inner.requests[-1].messages if isinstance(one, ToolMessage)]
@@ -308,7 +298,7 @@ def test_help_is_refused_at_evaluation():
         settings=ModelSettings(temperature=0),
     )
     with pytest.raises(UsageError, match="temperature 0 evaluates"):
-        asyncio.run(FeedbackModel(Scripted(["No."])).complete(request))
+        asyncio.run(FeedbackModel(ScriptedModel(["No."])).complete(request))
 
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=5)

@@ -61,13 +61,6 @@ def test_a_frozen_policy_is_not_handed_over(tmp_path):
     assert (run.path / "library.json").exists()
 
 
-def test_a_cold_start_comes_before_the_steps(tmp_path):
-    """Fine-tuning on gold answers is in the log before the first step."""
-    run = job(tmp_path / "run", "cold_start={batch_size: 4}", "coevolution.steps=1")
-    phases = list(dict.fromkeys(one.phase for one in run.records()))
-    assert phases == ["validation", "test", "cold start", "coevolve"]
-
-
 def test_a_cold_start_reads_what_training_prompts_say(tmp_path):
     """Where blocks are asked for, answers are taught behind that request as well."""
     lengths = []

@@ -5,7 +5,6 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.errors import CheckpointError
 from agentkit_training.jobs.sft import sft_job
 from agentkit_training.policy.loading import load_policy
 from agentkit_training.tasks.loading import load_tasks_for_training
@@ -36,13 +35,6 @@ def test_a_run_leaves_log_report_and_policy(tmp_path):
         run.provenance.data
         == load_tasks_for_training(parse_config(CONFIG, SftConfig).tasks).digests
     )
-
-
-def test_a_run_is_gone_on_with_under_the_same_configuration_only(tmp_path):
-    """Another configuration is refused with the key that differs."""
-    job(tmp_path / "run")
-    with pytest.raises(CheckpointError, match=r"sft\.epochs: 2 in the run, 3 asked for"):
-        job(tmp_path / "run", "sft.epochs=3", resumes=True)
 
 
 def test_iterations_need_validation_tasks(tmp_path):

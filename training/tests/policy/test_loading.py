@@ -58,13 +58,11 @@ def test_a_folder_of_transformers_is_loaded(policy, tmp_path):
     assert torch.equal(again.model(input_ids=ids).logits, policy.model(input_ids=ids).logits)
 
 
-def test_attention_and_precision_are_chosen(policy, tmp_path):
+def test_the_precision_is_chosen(policy, tmp_path):
     """The weights come in the precision that was asked for."""
     save_plain(policy, tmp_path)
     assert load_policy(tmp_path, precision="bf16").model.dtype == torch.bfloat16
-    eager = load_policy(tmp_path, precision="fp32", attention="eager")
-    assert eager.model.dtype == torch.float32
-    assert eager.model.config._attn_implementation == "eager"
+    assert load_policy(tmp_path, precision="fp32").model.dtype == torch.float32
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells what a CPU can do")

@@ -13,7 +13,7 @@ from agentkit_training.runs import (
     Provenance,
     RunDirectory,
     StepRecord,
-    open_tracker,
+    Wandb,
     provenance,
     settings_of,
 )
@@ -114,7 +114,7 @@ def test_an_absent_tracker_says_what_to_install(run, monkeypatch):
     """Without its package a tracker names the line to type."""
     monkeypatch.setitem(__import__("sys").modules, "wandb", None)
     with pytest.raises(MissingExtraError, match=r"agentkit-training\[wandb\]"):
-        open_tracker("wandb", folder=run.path, run="r")
+        Wandb(run.path)
 
 
 def test_a_folder_in_which_nothing_was_done_is_begun_anew(run):
@@ -139,7 +139,7 @@ def test_phases_that_begin_again_at_step_0_lose_nothing(tmp_path, monkeypatch, c
     """After the steps of a cold start those of training are taken too, and no step is refused."""
     pytest.importorskip("wandb", reason="W&B is not installed")
     monkeypatch.setenv("WANDB_MODE", "offline")
-    tracker = open_tracker("wandb", folder=tmp_path, run="cold")
+    tracker = Wandb(tmp_path)
     for phase, figure in (("cold start", "loss"), ("coevolve", "reward")):
         for step in range(3):
             tracker.log(StepRecord(step=step, phase=phase, figures={figure: float(step)}))
@@ -156,7 +156,7 @@ def test_a_run_that_goes_on_is_one_run_there_too(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     (tmp_path / "other").mkdir()
     for folder in (tmp_path, tmp_path, tmp_path / "other"):
-        tracker = open_tracker("wandb", folder=folder, run="resumed")
+        tracker = Wandb(folder)
         tracker.log(StepRecord(step=0, phase="sft", figures={"loss": 1.0}))
         tracker.close()
     kept = [one.stem.partition("-")[2] for one in tmp_path.rglob("run-*.wandb")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from agentkit_training.engines.base import RandomState, Share, Source, StepRepor
 from agentkit_training.engines.objective import BatchSize, Limits, token_share
 from agentkit_training.engines.packing import TrainingRow, batch_size, groups, training_rows
 from agentkit_training.engines.scoring import token_logprobs
+from agentkit_training.engines.update import clipped_norm, refuse_broken
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import Rollout
@@ -217,8 +218,7 @@ class Feed:
         Raises:
             DivergedError: It is not a number; the weights are as before.
         """
-        trainable = self.policy.trainable
-        self._norm = _total_norm(one.grad for one in trainable if one.grad is not None)
+        self._norm = clipped_norm(self.policy)
         if not math.isfinite(self._norm):
             number = self._first + step
             raise DivergedError(
@@ -237,13 +237,7 @@ class Feed:
         """
         self._update_seconds = time.perf_counter() - self._rolled
         self.put_back()
-        if not math.isfinite(_total_norm(self.policy.trainable)):
-            number = self._first + taken - 1
-            raise DivergedError(
-                f"after step {number} a weight is no finite number, though the gradient was; go on "
-                "from the last checkpoint with a lower learning rate",
-                step=number,
-            )
+        refuse_broken(self.policy, self._first + taken - 1)
         self.follow()
         self.engine.step = self._first + taken
 
@@ -298,11 +292,3 @@ def _gathered(trainer: Any, rows: int, size: BatchSize) -> tuple[int, BatchSize]
     told = trainer.accelerator.gather(own)
     _, outputs, tokens = told.sum(0).tolist()
     return int(told[:, 0].max()), BatchSize(outputs=outputs, tokens=round(tokens))
-
-
-def _total_norm(tensors: Iterable[torch.Tensor]) -> float:
-    """Of all numbers together; 0 without any."""
-    import torch
-
-    norms = [torch.linalg.vector_norm(one.detach().float()) for one in tensors]
-    return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0

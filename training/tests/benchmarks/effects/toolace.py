@@ -46,7 +46,7 @@ from agentkit_training.policy.policy import Policy
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.toolace.difficulty import gold_answers
 from agentkit_training.toolace.records import Strategy, ToolAceSection, ToolAceSettings
-from agentkit_training.toolace.rounds import Rounds, ignore
+from agentkit_training.toolace.rounds import Rounds
 
 _WARM = "warm"
 VARIANTS: dict[str, tuple[Strategy, bool]] = {
@@ -168,9 +168,6 @@ class Seed:
             train=train,
             validation=replace(self.train, tasks=tasks[:VALIDATION]),
             settings=settings,
-            library=None,
-            gold=gold_answers(train),
-            listen=ignore,
         )
 
     def fitting(self, policy: Policy) -> tuple[Task, ...]:
