@@ -9,6 +9,7 @@ literals of programs.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,13 +32,15 @@ from agentkit.evolution.validation.lexical_checks import (
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
+    FIRST_EAST_ASIAN,
     LONGEST_SCANNED,
     LOOKALIKES,
     Edit,
     TextKind,
     folded,
-    mapping,
     patterns,
+    sections,
+    words,
 )
 from agentkit.library.library import Library
 from agentkit.models.base import RUNTIME_TOOLS
@@ -69,10 +72,70 @@ def _is_unexplained(hit: Hit) -> bool:
         is_name = field.endswith("(a name)") or not field.startswith("parameters.")
         is_described = field.endswith(".description") or not is_name
         return hit.edit.kind == "parameter" and len(text) <= _LONGEST_LABEL and not is_described
-    if _is_name(field) or hit.kind in {"conversation", "sign-in"}:
+    is_label = _is_name(field) or field.endswith(_TOGETHER)
+    if is_label or hit.kind in {"conversation", "sign-in"}:
         return hit.kind == "conversation"
     said = spoken(field) if field.startswith(_ABOUT_ONE) else getattr(hit.change, "names", "")
     return not any(each.search(said) for each in patterns("imports", "secret_request").values())
+
+
+_UNREAD_LETTERS = re.compile(
+    r"(?:[^\W\d_\u0000-\u024f\u0400-\u052f\u1e00-\u1eff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+    r"\uff00-\uffef]|[\u0900-\u109f]){3,}"  # where vowels are marks, which are no letters
+)
+_ALPHABETS = frozenset("abcdefghijklmnopqrstuvwxyzàáâãäæçèéêëìíîïñòóôõöœùúûüÿßªº")
+_ENGLISH = re.compile(
+    r"(?:tions?|ings?|it(?:y|ies)|[ai]ble|ical|ology|[nl]ess|i[sz]ed|ates?|ed|ly)$"
+)
+_ONE_WORD = re.compile(r"([\"'`])[^\s\"'`]+\1|(?<=[a-z0-9])(?=[A-Z])")
+_SPACED = re.compile(r"[^\W\d_]{2,}|[\u0430-\u044f]")  # of Russian the words of one letter, too
+_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
+_NO_TEXT = re.compile(
+    r"^(?:program|pre|post)\b|^rules\[\d+\]\.(?:expression|pattern)$|^(?:schema|result)\b.*\.pattern$"
+    r"| \(together\)$"
+)
+_AT_ONCE, _LEAST = 10, 6
+_KNOWN = 0.2
+
+
+def no_unread_languages(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Texts in a language that the other checks do not read, which say nothing of such a text.
+
+    That is a run of letters of a script without patterns; or, of six to ten words in a sentence,
+    fewer than one in five are common in any one language that has some. Quoted single words do not
+    count, nor do words with letters that these languages lack.
+    """
+    for edit in change.edits:
+        if not _NO_TEXT.search(edit.field) and (found := _unread(edit.after)):
+            yield failed("unread_language", field=edit.field, excerpt=found)
+
+
+def _unread(text: str) -> str:
+    """The first part of a text that no check reads; empty for none."""
+    if not text.isascii() and (letters := _UNREAD_LETTERS.search(text)):
+        return letters.group()
+    for sentence in _ENDS.split(_ONE_WORD.sub(" ", text)):
+        said = _SPACED.findall(unicodedata.normalize("NFC", sentence).casefold())
+        spaced = [word for word in said if ord(word[0]) < FIRST_EAST_ASIAN]
+        last = max(len(spaced) - _AT_ONCE, 0)
+        for at in (*range(0, last, _AT_ONCE // 2), last):
+            part = spaced[at : at + _AT_ONCE]
+            if len(part) >= _LEAST and _known_of(part) < _KNOWN * len(part):
+                return " ".join(part)
+    return ""
+
+
+def _known_of(said: list[str]) -> int:
+    """How many words are of one language that the checks read, less those that are of none."""
+    strange = sum(word[0] < "\u0400" and not _ALPHABETS.issuperset(word) for word in said)
+    plain = [folded(word) for word in said]
+    languages = [words("readable", name) for name in sections("readable")]
+    best = max(
+        sum(not known.isdisjoint((w, w.removesuffix("s"))) for w in plain) for known in languages
+    )
+    return (
+        best + sum(_ENGLISH.search(w) is not None for w in plain if w not in languages[0]) - strange
+    )
 
 
 _NO_SECRET_REQUESTS = PatternCheck(
@@ -84,7 +147,12 @@ _NO_SECRET_REQUESTS = PatternCheck(
 )
 _NO_ORDERS = PatternCheck(code="directive", file="imports", readings=readings)
 
-IMPORT_CHECKS: tuple[Check, ...] = (_NO_SECRET_REQUESTS, *_EVERY_TEXT, _NO_ORDERS)
+IMPORT_CHECKS: tuple[Check, ...] = (
+    _NO_SECRET_REQUESTS,
+    *_EVERY_TEXT,
+    _NO_ORDERS,
+    no_unread_languages,
+)
 """What is asked of a definition that comes whole: also whether it speaks of secrets or other calls.
 
 Left out are those that ask what a rewrite may add: addresses, markup, private data in examples,
@@ -101,6 +169,7 @@ WORKED_CALL_CHECKS: tuple[Check, ...] = (
 )
 """What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
+_TOGETHER = " (together)"
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
 """Keys whose values look like keys and encoded text; only their words are read."""
@@ -171,7 +240,14 @@ def suspicions(
     found: dict[tuple[str, str], FailedCheck] = {}
     for one in (one for check in tuple(checks) for one in check(change)):
         found.setdefault((one.code, one.field), one)
-    return (*reserved, *found.values())
+    told = {one.code for one in found.values() if not one.field.endswith(_TOGETHER)}
+    told.add("encoded_text")  # of short values in a row, such as a, b, c, d
+    left = (
+        one
+        for one in found.values()
+        if not one.field.endswith(_TOGETHER) or (" " in one.excerpt and one.code not in told)
+    )
+    return (*reserved, *left)
 
 
 def _look_of(name: str) -> str:
@@ -232,10 +308,16 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
             is_sentence = key not in _CODED or part.count(" ") > 1
             yield where, part if is_sentence else " ".join(_LETTERS.findall(part))
         elif isinstance(part, Mapping):
-            fields = " ".join(map(spoken, map(str, mapping(part.get("properties")))))
-            if len(fields) <= _LONGEST_LABEL and _asks_for_secret(fields):
-                yield f"{where} (names)", fields
+            yield from _joined(where, part)
             yield from ((f"{where} (a name)", name) for name in part)
             waiting.extend((f"{where}.{name}", name, inner) for name, inner in part.items())
         elif isinstance(part, list | tuple):
+            yield from _joined(where, part)
             waiting.extend((f"{where}[{at}]", "", inner) for at, inner in enumerate(part))
+
+
+def _joined(where: str, parts: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """Names or values in a row, which a sentence may be cut into, as one text."""
+    said = [spoken(part) for part in parts if isinstance(part, str)]
+    if len(said) > 1:
+        yield f"{where}{_TOGETHER}", " ".join(said)
