@@ -72,13 +72,10 @@ def room_beside(path: Path) -> str:
     """
     there = next((one for one in (path.absolute(), *path.absolute().parents) if one.exists()), None)
     try:
-        return "" if there is None else f" ({_megabytes(shutil.disk_usage(there).free)} free there)"
+        free = "" if there is None else f"{shutil.disk_usage(there).free / 1e6:,.1f} MB"
     except OSError:
         return ""
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+    return free and f" ({free} free there)"
 
 
 def _exchange(new: Path, folder: Path, *, aside: Path) -> None:

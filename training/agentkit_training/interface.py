@@ -78,7 +78,9 @@ def _cue(part: JsonObject, *, is_required: bool) -> str:
     values = _values(part)
     said = [
         "required" if is_required else "",
-        f"one of {', '.join(map(_shown, values))}" if values else "",
+        f"one of {', '.join(json.dumps(one, ensure_ascii=False) for one in values)}"
+        if values
+        else "",
     ]
     words = "; ".join(filter(None, said))
     return f"[{words}]" if words else ""
@@ -90,10 +92,6 @@ def _values(part: JsonObject) -> list[Any]:
         return [part["const"]]
     values = part.get("enum")
     return list(values) if isinstance(values, list | tuple) and len(values) <= MOST_VALUES else []
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 MOST_NAMES = 12

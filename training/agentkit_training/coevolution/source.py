@@ -308,7 +308,9 @@ class Coevolution:
             TrainingError: Rank 0 failed, or a process could not take up its library.
             StoreError: The store failed.
         """
-        tried = self._tried_in(report.step)
+        tried = self._tried
+        if tried is None or tried.step != report.step:
+            raise UsageError(f"step {report.step} has no rollouts; ask for them first")
         record, memory, library = self._decided(report, tried)
         if self.ranks.rank:
             self._followed = library
@@ -328,12 +330,6 @@ class Coevolution:
         self._tried = None
 
     # Trying
-
-    def _tried_in(self, step: int) -> Tried:
-        tried = self._tried
-        if tried is None or tried.step != step:
-            raise UsageError(f"step {step} has no rollouts; ask for them first")
-        return tried
 
     def _collected(
         self, tasks: tuple[Task, ...], library: Library, step: int

@@ -367,10 +367,6 @@ def named_run(name: str, config: CoevolveConfig) -> CoevolveConfig:
     return replace(config, coevolution=coevolution, engine=engine)
 
 
-def _by_profile() -> LearningInterface:
-    return LearningInterface(cues="by_profile", feedback="by_profile", guidelines="by_profile")
-
-
 @dataclass(frozen=True, kw_only=True)
 class CoevolveConfig:
     """Reinforcement learning, with or without a library that learns beside the policy.
@@ -406,7 +402,9 @@ class CoevolveConfig:
     reward: RewardName = "verdict"
     coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
     weighting: WeightingSection = field(default_factory=WeightingSection)
-    interface: LearningInterface = field(default_factory=_by_profile)
+    interface: LearningInterface = LearningInterface(  # noqa: RUF009 - immutable
+        cues="by_profile", feedback="by_profile", guidelines="by_profile"
+    )
     engine: EngineSection = field(default_factory=EngineSection)
     warm_up: int = 512
     cold_start: SftSettings | None = None

@@ -32,12 +32,12 @@ def read_behind_prompts(
     limits: Limits,
 ) -> int:
     """See ``read_sequences``."""
-    read = 0
+    read, vocabulary = 0, int(policy.model.config.get_text_config().vocab_size)
     for prompts, members in _batches(sequences, limits):
         cut = _Cut(read_prompts(policy, prompts))
         read += cut.reading.read_tokens
         rows = [(place, row) for row, places in enumerate(members) for place in places]
-        for piece in _pieces(rows, sequences, _vocabulary(policy), limits):
+        for piece in _pieces(rows, sequences, vocabulary, limits):
             places = [place for place, _ in piece]
             chosen = [sequences[place].completion for place in places]
             prompt_rows = [row for _, row in piece]
@@ -48,10 +48,6 @@ def read_behind_prompts(
                 loss.backward()  # type: ignore[no-untyped-call]
         cut.finish()
     return read
-
-
-def _vocabulary(policy: Policy) -> int:
-    return int(policy.model.config.get_text_config().vocab_size)
 
 
 def _batches(

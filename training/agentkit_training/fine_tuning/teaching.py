@@ -181,16 +181,14 @@ class _Reciting:
 
     def begin(self, episode: Episode) -> None:
         """Recite this one from now on."""
-        self._answers = (self._renderer.tokens(text) for text in self._texts(episode))
+        self._answers = (
+            self._renderer.tokens(self.prompting.answer(self._renderer, said.tool_calls, said.text))
+            for said in (turn.message for turn in episode.turns)
+        )
 
     async def write(self, prompts: Sequence[Prompt]) -> Sequence[Completion]:
         """The next answer to each prompt; there is one task, so there is one prompt."""
         return [self._completion(next(self._answers, ())) for _ in prompts]
-
-    def _texts(self, episode: Episode) -> Iterator[str]:
-        for turn in episode.turns:
-            said = turn.message
-            yield self.prompting.answer(self._renderer, said.tool_calls, said.text)
 
     def _completion(self, ids: tuple[int, ...]) -> Completion:
         whole = (*ids, self._end)

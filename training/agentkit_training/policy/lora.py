@@ -11,7 +11,7 @@ import copy
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
 from agentkit_training.errors import CheckpointError, PolicyError
@@ -98,7 +98,7 @@ def with_lora(policy: Policy, settings: LoraSettings = LoraSettings()) -> Policy
         bias="none",
         task_type="CAUSAL_LM",
     )
-    with torch.random.fork_rng(devices=_devices(policy)):
+    with torch.random.fork_rng([policy.device] if policy.device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
         return _adapted(policy, config, full_precision=settings.full_precision)
 
@@ -200,10 +200,6 @@ def _targets(settings: LoraSettings) -> str | list[str]:
     if isinstance(settings.targets, str):
         return settings.targets if settings.targets == "all-linear" else [settings.targets]
     return list(settings.targets)
-
-
-def _devices(policy: Policy) -> list[Any]:
-    return [policy.device] if policy.device.type == "cuda" else []
 
 
 def _require_adapted(policy: Policy) -> None:

@@ -17,7 +17,7 @@ from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, Expectati
 from agentkit.evaluation.task import UserTurn
 from agentkit.evaluation.verifiers.calls import MadeCalls
 from agentkit.library import Library, dag as questions
-from agentkit.messages import ToolCall, ToolResult
+from agentkit.messages import ToolCall
 from agentkit.metrics import GoldCalls
 from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.comparable import CallLike
@@ -196,12 +196,8 @@ def _ran(episode: Episode) -> Iterator[str]:
     """The library's names of the tools whose calls ran, one for each call."""
     made = MadeCalls.of(in_library_names(episode))
     for call, result in zip(made.calls, made.results, strict=True):
-        if result is not None and _has_run(result):
+        if result and result.status in _RAN and reported_error(result.value) is None:
             yield call.name
-
-
-def _has_run(result: ToolResult) -> bool:
-    return result.status in _RAN and reported_error(result.value) is None
 
 
 def is_readable(episode: Episode) -> bool:

@@ -398,7 +398,7 @@ def _grade_call(call: ComparableCall, gold: ComparableCall) -> CallGrade:
     differ = {name for name, _ in call.marks.items() ^ gold.marks.items()} & gold.given
     pairs = [((name,), call.values.get(name), gold.values[name]) for name in differ]
     # Unequal calls are never wholly right, also where only a default in a branch differs.
-    return CallGrade(names, min(names, PARTLY, _worst(pairs, gold.definition)))
+    return CallGrade(names, min(PARTLY, _worst(pairs, gold.definition)))
 
 
 def _grade_names(call: ComparableCall, gold: ComparableCall) -> Grade:

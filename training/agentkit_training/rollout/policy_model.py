@@ -224,16 +224,13 @@ class BatchingModel:
         try:
             if not self._expected:
                 await asyncio.sleep(0)  # runs that are ready to ask do so first
-            while self._waiting and self._is_time():
+            while self._waiting and len(self._waiting) >= min(self._expected, self._batch_size):
                 batch = self._waiting[: self._batch_size]
                 del self._waiting[: self._batch_size]
                 await self._answer(batch)
         finally:
             self._writing = None
             self._consider()
-
-    def _is_time(self) -> bool:
-        return len(self._waiting) >= min(self._expected, self._batch_size)
 
     async def _answer(self, batch: Sequence[_Waiting]) -> None:
         prompts = [one.prompt for one in batch]

@@ -11,7 +11,6 @@ from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import (
     AllowedCalls,
     AnyCall,
-    Benchmark,
     CustomExpectation,
     ExactCalls,
     NumberAnswer,
@@ -271,7 +270,8 @@ def out_of_reach(parts: TaskSplits, max_steps: int | None) -> str:
     told = [
         f"{sum(map(_wants_both, part.tasks))} of {len(part.tasks)} in {name}"
         for name, part in parts
-        if _is_one_turn(part, max_steps) and any(map(_wants_both, part.tasks))
+        if (max_steps == 1 or (max_steps is None and part.environment is None))
+        and any(map(_wants_both, part.tasks))
     ]
     if not told:
         return ""
@@ -279,10 +279,6 @@ def out_of_reach(parts: TaskSplits, max_steps: int | None) -> str:
         f"tasks that expect calls and words after them can not be passed in one turn: "
         f"{', '.join(told)}; give asking.max_steps 2 or more"
     )
-
-
-def _is_one_turn(part: Benchmark, max_steps: int | None) -> bool:
-    return max_steps == 1 or (max_steps is None and part.environment is None)
 
 
 def _wants_both(task: Task) -> bool:

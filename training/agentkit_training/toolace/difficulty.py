@@ -178,7 +178,8 @@ def _from_allowed(
     calls = tuple(
         first_choice(call, known[call.name], request=task.request) for call in expected.calls
     )
-    if not gold.match([_as_call(call) for call in calls]).passed:
+    made = [ToolCall(call_id="gold", name=one.name, arguments=one.arguments) for one in calls]
+    if not gold.match(made).passed:
         return "the first allowed values together are not right"
     return GoldAnswer(task_id=task.task_id, calls=calls, allowed=expected.calls)
 
@@ -188,10 +189,6 @@ def _is_stated(value: Any, request: str) -> bool:
         return False
     wanted = re.escape(str(value).lower().replace("_", " "))
     return re.search(rf"(?<!\w){wanted}(?!\w)", request.lower()) is not None
-
-
-def _as_call(gold: GoldCall) -> ToolCall:
-    return ToolCall(call_id="gold", name=gold.name, arguments=gold.arguments)
 
 
 def nearest_gold(

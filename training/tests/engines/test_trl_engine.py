@@ -43,18 +43,27 @@ def in_bf16():
     return policy
 
 
-@pytest.mark.parametrize("made", [tiny_policy, with_dropout, in_bf16])
-def test_a_restored_run_equals_one_that_was_not_broken_off(recorded, tmp_path, made):
-    """Two steps of four, saved, restored and gone on with, end in the weights of four steps."""
+@pytest.mark.parametrize("anew", [True, False])
+@pytest.mark.parametrize(
+    ("engine", "made"),
+    [
+        (TrlEngine, tiny_policy),
+        (TrlEngine, with_dropout),
+        (TrlEngine, in_bf16),
+        (LeanEngine, tiny_policy),
+    ],
+)
+def test_a_restored_run_equals_one_that_was_not_broken_off(recorded, tmp_path, engine, made, anew):
+    """Two steps of four, restored or just gone on with, end in the weights of four steps."""
     whole = made()
-    TrlEngine(optimizer=FAST).train(whole, recorded(), steps=4)
+    engine(optimizer=FAST).train(whole, recorded(), steps=4)
     torch.manual_seed(123)  # what else is drawn in the process does not matter
     parted, source = made(), recorded()
 
     class StopError(Exception):
         pass
 
-    first = TrlEngine(optimizer=FAST)
+    first = engine(optimizer=FAST)
 
     def save_and_stop(report):
         source.reports.append(report)
@@ -65,8 +74,9 @@ def test_a_restored_run_equals_one_that_was_not_broken_off(recorded, tmp_path, m
     source.finished = save_and_stop
     with pytest.raises(StopError):
         first.train(parted, source, steps=4)
-    second, rest = TrlEngine(optimizer=FAST), recorded()
-    second.restore(tmp_path)
+    second, rest = engine(optimizer=FAST) if anew else first, recorded()
+    if anew:
+        second.restore(tmp_path)
     second.train(parted, rest, steps=4)
     assert torch.equal(weights(whole), weights(parted))
     assert [one.step for one in source.reports + rest.reports] == [0, 1, 2, 3]

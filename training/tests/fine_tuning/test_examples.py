@@ -56,7 +56,9 @@ def test_the_answer_is_read_back_as_the_gold_calls(policy, shop, style):
 
 def test_a_template_with_a_place_for_tools_writes_prompt_and_answer(shop):
     """Where the template writes tools, examples are its own text, and are read back as calls."""
-    policy = tiny_policy(chat_template="chatml-tools")
+    written = tiny_policy(chat_template="chatml-tools").tokenizer.chat_template
+    needs_tools = written.replace("and message.tool_calls", "and tools and message.tool_calls")
+    policy = tiny_policy(chat_template=needs_tools)
     rollouts = asyncio.run(collect(TEMPLATE.model(policy, max_tokens=2), shop, attempts=1))
     rows = made(policy, shop, prompting=TEMPLATE).rows
     assert [one.prompt for one in rows] == [one.sequences[0].prompt for one in rollouts]

@@ -25,7 +25,7 @@ ALL = st.sampled_from(get_args(FailureLabel))
 LABELS = st.lists(ALL, max_size=6)
 
 
-def rollout_of(labels, *, passed=False, fault="", reward=0.0):
+def rollout_of(labels, *, passed=False, fault="", reward=0.0, task_id="t"):
     turns = tuple(TurnDiagnosis(turn=at, label=label) for at, label in enumerate(labels))
     episode = Episode(
         episode_id="e",
@@ -35,7 +35,7 @@ def rollout_of(labels, *, passed=False, fault="", reward=0.0):
         diagnosis=Diagnosis(label="pass", turns=turns),
     )
     return Rollout(
-        task_id="t",
+        task_id=task_id,
         attempt=0,
         episodes=(episode,),
         sequences=(),
@@ -56,6 +56,7 @@ ROLLOUTS = st.lists(
         passed=st.booleans(),
         fault=st.sampled_from(["", "", "", "broken"]),
         reward=st.floats(-1, 1),
+        task_id=st.sampled_from("tu"),
     ),
     min_size=1,
     max_size=8,
@@ -116,8 +117,9 @@ def test_weights_stay_within_their_bounds(rollouts, weighting):
 def test_normalised_weights_keep_the_size_of_the_advantages(rollouts, scaled):
     """The mean of ``|w A|`` is that of ``|A|``, which is the scale of the gradient."""
     sound = [one for one in rollouts if not one.fault]
-    rewards = [one.reward for one in sound]
-    sizes = [abs(one) for one in group_advantages(rewards, scaled=scaled)]
+    sound.sort(key=lambda one: one.task_id)
+    groups = [[one.reward for one in sound if one.task_id == task] for task in "tu"]
+    sizes = [abs(one) for group in groups for one in group_advantages(group, scaled=scaled)]
     found = weighted_rollouts(sound, Weighting(scaled=scaled))
     total = sum(one.weight * size for one, size in zip(found, sizes, strict=True))
     assert total == pytest.approx(sum(sizes), abs=1e-9)

@@ -195,7 +195,8 @@ def _task(tool: HiddenTool, template: str, chosen: Mapping[str, Filling], asking
         arguments.update(filling.gold[asking.world])
     lookup = tool.lookups.get(asking.world)
     before = (GoldCall(name=lookup, arguments={"name": words["name"]}),) if lookup else ()
-    gold = (*before, GoldCall(name=tool.name, arguments=_ordered(tool, arguments)))
+    ordered = {name: arguments[name] for name in tool.definition.signature.properties}
+    gold = (*before, GoldCall(name=tool.name, arguments=ordered))
     expected: Expectation = (
         ExactCalls(calls=gold) if asking.judged == "calls" else FinalState(calls=gold)
     )
@@ -206,10 +207,6 @@ def _task(tool: HiddenTool, template: str, chosen: Mapping[str, Filling], asking
         offered=tuple(sorted(_needed(tool))),
         expects=(expected,),
     )
-
-
-def _ordered(tool: HiddenTool, arguments: JsonObject) -> JsonObject:
-    return {name: arguments[name] for name in tool.definition.signature.properties}
 
 
 def gold_calls(task: Task) -> tuple[GoldCall, ...]:
