@@ -29,8 +29,9 @@ Role = Literal["nobody", "viewer", "reviewer", "operator"]
 """``nobody`` stays out, ``viewer`` reads, ``reviewer`` also decides on proposals and labels
 episodes, ``operator`` also pins, rolls back, decides on calls and talks to the agent."""
 
-_MOST_WRONG, _WRONG_SECONDS = 6, 60.0
-"""Wrong keys that one address may try in so many seconds, before it has to wait."""
+_MOST_WRONG, _MOST_OF_ALL, _WRONG_SECONDS = 6, 60, 60.0
+"""Wrong keys that one address, and all together, may try in so many seconds. A proxy names the
+address, and a program on the studio's own machine may pose as one."""
 
 _RANK: Mapping[str, int] = {"nobody": 0, "viewer": 1, "reviewer": 2, "operator": 3}
 
@@ -142,12 +143,14 @@ class Access:
         """Begin a session with a key; False for one that is not known.
 
         Raises:
-            TooManyTriesError: So many wrong keys came from this address that it has to wait.
+            TooManyTriesError: So many wrong keys came from this address, or from all, that it has
+                to wait.
         """
         now, address = time.monotonic(), request.client.host if request.client else ""
         while self._wrong and self._wrong[0][0] < now - _WRONG_SECONDS:
             self._wrong.popleft()
-        if sum(one == address for _, one in self._wrong) >= _MOST_WRONG:
+        of_address = sum(one == address for _, one in self._wrong)
+        if of_address >= _MOST_WRONG or len(self._wrong) >= _MOST_OF_ALL:
             raise TooManyTriesError("Too many wrong keys came from here; wait a minute.")
         holder = self.keys.holder(key) if self.keys is not None else None
         if holder is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from starlette.testclient import TestClient
 
 from agentkit.errors import UsageError
 from agentkit.server.keys import Keys
@@ -54,6 +55,16 @@ def test_wrong_keys_have_to_wait(studio, csrf_of_login):
     answer = client.post("/login", data=form)
     assert answer.status_code == 429
     assert "wait a minute" in answer.text
+
+
+def test_wrong_keys_of_many_addresses_have_to_wait(studio, csrf_of_login):
+    """A header that a proxy sets, or who poses as one, names any address."""
+    app, seen = studio("").app, []
+    for number in range(61):
+        client = TestClient(app, base_url="http://127.0.0.1", client=(f"10.0.0.{number}", 5_000))
+        form = {"csrf": csrf_of_login(client), "key": f"key-of-nobody-{number}-012345"}
+        seen.append(client.post("/login", data=form).status_code)
+    assert seen == [403] * 60 + [429]
 
 
 @pytest.mark.parametrize(
