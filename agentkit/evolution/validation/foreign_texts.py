@@ -245,7 +245,8 @@ def suspicions(
     left = (
         one
         for one in found.values()
-        if not one.field.endswith(_TOGETHER) or (" " in one.excerpt and one.code not in told)
+        if not one.field.endswith(_TOGETHER)
+        or (one.excerpt.count(" ") > 1 and one.code not in told)
     )
     return (*reserved, *left)
 
