@@ -96,6 +96,7 @@ _NO_TEXT = re.compile(
 )
 _AT_ONCE, _LEAST = 10, 6
 _KNOWN = 0.2
+_TELLING = re.compile(r"\w{3}|[\u0400-\u052f]")  # shorter ones alone are found in many languages
 
 
 def no_unread_languages(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -130,12 +131,12 @@ def _known_of(said: list[str]) -> int:
     strange = sum(word[0] < "\u0400" and not _ALPHABETS.issuperset(word) for word in said)
     plain = [folded(word) for word in said]
     languages = [words("readable", name) for name in sections("readable")]
-    best = max(
-        sum(not known.isdisjoint((w, w.removesuffix("s"))) for w in plain) for known in languages
-    )
-    return (
-        best + sum(_ENGLISH.search(w) is not None for w in plain if w not in languages[0]) - strange
-    )
+    of_each = [
+        [w for w in plain if not known.isdisjoint((w, w.removesuffix("s")))] for known in languages
+    ]
+    best = max(len(one) if any(map(_TELLING.match, one)) else 0 for one in of_each)
+    english = sum(_ENGLISH.search(word) is not None for word in plain if word not in languages[0])
+    return best + english - strange
 
 
 _NO_SECRET_REQUESTS = PatternCheck(
