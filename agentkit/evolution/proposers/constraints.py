@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentkit.evolution.validation.texts import pattern, words
+from agentkit.evolution.validation.texts import numbers_in, pattern, words
 from agentkit.tools.patterns import FORMAT_EXAMPLES, is_compilable
 from agentkit.tools.rules import Between, Condition, Form, NamedFormat, OneOf, Requires, Rule
 
@@ -79,10 +79,24 @@ def stated_in_description(text: str) -> tuple[Statement, ...]:
 
 
 def numbers_of(rule: Rule) -> tuple[float, ...]:
-    """The bounds and the step of a range; none of any other rule."""
-    if not isinstance(rule, Between):
-        return ()
-    return (*rule.lows, *rule.highs, *((rule.multiple_of,) if rule.multiple_of else ()))
+    """The bounds and the step of a range, and the numbers in allowed values and in a pattern.
+
+    Example:
+        >>> numbers_of(Form(parameter="code", pattern="^[A-Z0-9]{12}$", words="a code"))
+        (12.0,)
+    """
+    match rule:
+        case Between():
+            return (*rule.lows, *rule.highs, *((rule.multiple_of,) if rule.multiple_of else ()))
+        case OneOf():
+            return _numbers_in(" ".join(map(str, rule.values)))
+        case Form() if not is_own_form(rule.words, rule.pattern):
+            return _numbers_in(_ANY_DIGIT.sub("", rule.pattern))
+    return ()
+
+
+def _numbers_in(text: str) -> tuple[float, ...]:
+    return tuple(sorted(numbers_in(text)))
 
 
 # --- Lists of allowed values ---------------------------------------------------------------------
@@ -91,6 +105,7 @@ def numbers_of(rule: Rule) -> tuple[float, ...]:
 # list is none: a list that ends in "and 7 more", that follows "such as", or that runs into prose.
 
 
+_ANY_DIGIT = re.compile(r"[01]-9")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _CLOSERS = {"[": "]", "(": ")", "{": "}", "<": ">"}
 _BOUNDS = frozenset({"between", "above", "below", "positive"})

@@ -118,13 +118,16 @@ def accepted(make_episode, *users):
 
 
 @pytest.mark.parametrize(
+    "rule", [HEAVY, OneOf(parameter="weight", values=(36, 48))], ids=["a range", "a list"]
+)
+@pytest.mark.parametrize(
     ("users", "state"),
     [("abc", "validated"), ("aab", "proposed"), ("aaaaa", "proposed")],
     ids=["three people", "two people", "one"],
 )
-def test_what_evidence_taught_evidence_takes_away(manager, make_episode, users, state):
+def test_what_evidence_taught_evidence_takes_away(manager, make_episode, rule, users, state):
     """As many people are asked for as teach it: three where it is about numbers."""
-    teach(manager, HEAVY, author=EVIDENCE)
+    teach(manager, rule, author=EVIDENCE)
     [proposal] = found(manager, *accepted(make_episode, *users))
     assert manager.submit(proposal).state == state
 
