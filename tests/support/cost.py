@@ -19,6 +19,9 @@ MAX_SECONDS = 0.25
 BYTES_A_SECOND = 100_000_000
 """As fast as the bytes of an input are read: one of a hundred megabytes has a second more."""
 
+COUNT_SECONDS = 0.02
+"""CPU time of ``_count`` on a core that nobody shares; on a shared one it takes up to twice that."""
+
 MAX_BYTES = 50_000_000
 """Memory that one input may take, beyond its own size."""
 
@@ -39,9 +42,9 @@ Work = Callable[[], object]
 def check_cost(work: Work, size: int) -> None:
     """Fail where an input costs more time or memory than any input may.
 
-    Time is that of this thread's CPU, the least of three tries where the first takes too long:
-    other processes on the machine must not decide. Work that never ends is ended by the test's own
-    timeout.
+    Time is that of this thread's CPU. Where it is too long, the least of three tries counts, each
+    by how quick the core is at that moment: other processes on the machine must not decide. Work
+    that never ends is ended by the test's own timeout.
 
     Args:
         work: Reads the input and drops what came of it; errors that users are meant to see are
@@ -51,10 +54,15 @@ def check_cost(work: Work, size: int) -> None:
     work()  # imports and caches are nobody's input
     seconds, most = _seconds(work), MAX_SECONDS + size / BYTES_A_SECOND
     if seconds > most:
-        seconds = min(seconds, _seconds(work), _seconds(work))
+        seconds = min(_seconds(work) / max(1, _seconds(_count) / COUNT_SECONDS) for _ in range(3))
     assert seconds <= most, f"{seconds:.3f} CPU seconds for an input of {size} bytes"
     peak = _peak(work)
     assert peak <= MAX_BYTES + size, f"{peak:,} bytes for an input of {size:,} bytes"
+
+
+def _count() -> None:
+    """Work of a known size, for comparison."""
+    sum(number * number % 7 for number in range(300_000))
 
 
 def _seconds(work: Work) -> float:
