@@ -38,6 +38,7 @@ from agentkit.evolution.validation.texts import (
     Edit,
     TextKind,
     folded,
+    mapping,
     patterns,
     sections,
     words,
@@ -269,11 +270,14 @@ def _edits_of(definition: ToolDefinition) -> Iterator[Edit]:
     """Everything in a definition that a model may read; a long text in parts that overlap."""
     record = definition.to_json()
     signature = record["signature"]
+    schema = definition.known_signature.parameters
+    for place, text in _joined("schema", _only_names(schema)):
+        yield Edit(field=place, kind="parameter", before="", after=text[:LONGEST_SCANNED])
     parts = {
         "name": definition.name,
         **record.get("description", {}),
         **record.get("specification", {}),
-        "schema": definition.known_signature.parameters,
+        "schema": schema,
         "result": signature.get("result"),
         "examples": record.get("examples"),
         "program": record.get("body"),
@@ -311,11 +315,31 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
             yield where, part if is_sentence else " ".join(_LETTERS.findall(part))
         elif isinstance(part, Mapping):
             yield from _joined(where, part)
+            yield from _of_siblings(where, part.values())
             yield from ((f"{where} (a name)", name) for name in part)
             waiting.extend((f"{where}.{name}", name, inner) for name, inner in part.items())
         elif isinstance(part, list | tuple):
             yield from _joined(where, part)
             waiting.extend((f"{where}[{at}]", "", inner) for at, inner in enumerate(part))
+
+
+def _only_names(schema: Any) -> Iterator[str]:
+    """The names of objects in each other that have one property each."""
+    while len(inner := mapping(mapping(schema).get("properties"))) == 1:
+        ((name, schema),) = inner.items()
+        yield name
+
+
+def _of_siblings(where: str, siblings: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """What parts beside each other hold under one key, where it is a word each, as one text."""
+    rows: dict[str, list[str]] = {}
+    for part in siblings:
+        for key, value in part.items() if isinstance(part, Mapping) else (("", part),):
+            only = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+            if isinstance(only, str) and " " not in only.strip():
+                rows.setdefault(key, []).append(only)
+    for key, row in rows.items():
+        yield from _joined(f"{where}.*.{key}".rstrip("."), row)
 
 
 def _joined(where: str, parts: Iterable[Any]) -> Iterator[tuple[str, str]]:
