@@ -35,6 +35,7 @@ from agentkit.evolution.validation.texts import (
     FIRST_EAST_ASIAN,
     LONGEST_SCANNED,
     LOOKALIKES,
+    MOST_SCANNED,
     Edit,
     TextKind,
     folded,
@@ -45,6 +46,7 @@ from agentkit.evolution.validation.texts import (
 )
 from agentkit.library.library import Library
 from agentkit.models.base import RUNTIME_TOOLS
+from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 
 _EVERY_TEXT: tuple[Check, ...] = (
@@ -250,7 +252,10 @@ def suspicions(
         if not one.field.endswith(_TOGETHER)
         or (one.excerpt.count(" ") > 1 and one.code not in told)
     )
-    return (*reserved, *left)
+    size = len(canonical_json(definition.to_json()))
+    is_large = size > MOST_SCANNED  # all of it would stand in each prompt that offers the tool
+    told_size = failed("too_long", field="tool", length=size, allowed=MOST_SCANNED)
+    return (*reserved, *left, *((told_size,) if is_large else ()))
 
 
 def _look_of(name: str) -> str:
