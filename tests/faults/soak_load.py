@@ -174,7 +174,12 @@ def read(status: int, text: str) -> dict:
         said["is_kept"] = error.get("episode_kept", True)
         return {"status": status, "whole": False, **said}
     whole = streamed[-1] == "[DONE]" if streamed else "choices" in parts[0]
-    return {"status": status, "whole": whole, "episode": parts[0]["id"].removeprefix("chatcmpl-")}
+    episode = parts[0]["id"].removeprefix("chatcmpl-")
+    # while the store takes no episodes, tools that write are not run, and the answer says so
+    choices = [choice for part in parts for choice in part.get("choices", ())]
+    said = [(one.get("message") or one["delta"]).get("content") or "" for one in choices]
+    refused = "the store takes no episodes" in "".join(said)
+    return {"status": status, "whole": whole, "episode": episode, "is_refused": refused}
 
 
 def answer_as_a_model(told: Connection, health: Synchronized[int]) -> None:

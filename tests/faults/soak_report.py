@@ -244,7 +244,8 @@ def acknowledged(records: Records) -> Iterator[Figure]:
         found=f"{len(records.good)} answers; {len(lost)} without, {len(doubled)} with two, "
         f"{len(strangers)} with that of another request",
     )
-    tickets = [ticket for one in records.good for ticket in one["tickets"]]
+    booked = (one for one in records.good if not one["is_refused"])
+    tickets = [ticket for one in booked for ticket in one["tickets"]]
     times = Counter(len(records.effects.get(ticket, ())) for ticket in tickets)
     yield Figure(
         says="each effect happened exactly once per acknowledged call",
