@@ -669,17 +669,16 @@ def _differ(found: Sequence[_Given], *, word: str) -> bool:
 
     Args:
         found: What was given in them.
-        word: The word or number; empty for a sentence. One with a digit takes a third person.
+        word: The word or number; empty for a sentence. A number takes a third person.
     """
     letters = sum(map(str.isalpha, word))
     length = min(max(letters or _MOST_SHARED, _LEAST_SHARED), _MOST_SHARED)
     is_number = bool(word) and not letters
-    has_number = any(map(str.isdigit, word))
     carried = [(one, one.carries(length) | one.begins(word)) for one in found]
     return any(
         runs.isdisjoint(others)
         and _are_apart(one, other, is_number=is_number)
-        and (not has_number or any(_is_third(third.call, one.call, other.call) for third in found))
+        and (not is_number or any(_is_third(third.call, one.call, other.call) for third in found))
         for (one, runs), (other, others) in combinations(carried, 2)
     )
 
