@@ -252,10 +252,14 @@ def suspicions(
         if not one.field.endswith(_TOGETHER)
         or (one.excerpt.count(" ") > 1 and one.code not in told)
     )
+    return (*reserved, *left, *_too_large(definition))
+
+
+def _too_large(definition: ToolDefinition) -> Iterator[FailedCheck]:
+    """A tool that is too large to stand in every prompt that offers it, unless a person says so."""
     size = len(canonical_json(definition.to_json()))
-    is_large = size > MOST_SCANNED  # all of it would stand in each prompt that offers the tool
-    told_size = failed("too_long", field="tool", length=size, allowed=MOST_SCANNED)
-    return (*reserved, *left, *((told_size,) if is_large else ()))
+    if size > MOST_SCANNED:
+        yield failed("too_long", field="tool", length=size, allowed=MOST_SCANNED)
 
 
 def _look_of(name: str) -> str:

@@ -16,7 +16,6 @@ from agentkit_training.policy.policy import TURN_ENDS, Policy, no_template, set_
 from agentkit_training.policy.saving import PolicyRecord, read_record, save_policy
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
@@ -55,27 +54,25 @@ def load_policy(
         ModelNotFoundError: The weights named after ``local:`` are not installed.
         MissingExtraError: A package that reads the weights is not installed.
     """
-    import torch
-
     check_device(device)
-    half = precision == "bf16" or (precision == "auto" and has_bf16(device))
+    if precision == "auto":
+        precision = "bf16" if has_bf16(device) else "fp32"
     given = os.fspath(source)
-    unpacked = None if chat_template else _unpacked(given, "bf16" if half else "fp32")
+    unpacked = None if chat_template else _unpacked(given, precision)
     place = _located(str(unpacked) if unpacked and unpacked.is_dir() else given)
     tokenizer = _tokenizer(place)
     if chat_template is not None:
         set_template(tokenizer, chat_template, source=place.source)
     if tokenizer.chat_template is None:
         raise no_template(place.source)
-    model = _model(place, dtype=torch.bfloat16 if half else torch.float32)
+    model = _model(place, precision)
     _check_fit(model, tokenizer, place.source)
-    recorded = place.record is not None and chat_template is None
     policy = Policy(
         name=name or (place.record.name if place.record else _name(place.source)),
         model=model.to(device).eval(),
         tokenizer=tokenizer,
         end_ids=frozenset(place.record.end_ids)
-        if place.record is not None and recorded
+        if place.record is not None and chat_template is None
         else end_ids(tokenizer, model.generation_config, place.header),
     )
     if unpacked and not unpacked.is_dir():
@@ -254,10 +251,12 @@ _ADVICE = (
 )
 
 
-def _model(place: _Place, *, dtype: torch.dtype) -> PreTrainedModel:
+def _model(place: _Place, precision: Precision) -> PreTrainedModel:
+    import torch
     from transformers import AutoModelForCausalLM
 
     extra = {} if place.file is None else _as_plain_numbers()
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     try:
         model = AutoModelForCausalLM.from_pretrained(
             place.folder, dtype=dtype, **place.arguments, **extra
