@@ -373,6 +373,7 @@ ROWS = {
     "DELETE FROM revisions": "version 1",
     "UPDATE versions SET version = 9": "revision 1 of",
     "UPDATE versions SET version = 9; UPDATE revisions SET version = 9, since = 9": "version 9",
+    "DELETE FROM versions": "revision 1 of",
 }
 
 

@@ -260,7 +260,10 @@ class SQLiteStore(SQLStore):
 
     def _newest_version(self) -> int:
         self._connection.check_in_place()
-        return super()._newest_version()
+        newest = super()._newest_version()
+        if not newest:  # an empty library holds no revisions
+            self._check_rows(0, 0)
+        return newest
 
     def _key(self, text: str) -> str:
         return storable(text)
