@@ -174,6 +174,7 @@ WORKED_CALL_CHECKS: tuple[Check, ...] = (
 """What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
 _TOGETHER = " (together)"
+_SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
 """Keys whose values look like keys and encoded text; only their words are read."""
@@ -282,6 +283,9 @@ def _edits_of(definition: ToolDefinition) -> Iterator[Edit]:
     schema = definition.known_signature.parameters
     for place, text in _joined("schema", _only_names(schema)):
         yield Edit(field=place, kind="parameter", before="", after=text[:LONGEST_SCANNED])
+    for text in _run_on(definition):
+        place = f"description{_TOGETHER}"
+        yield Edit(field=place, kind="usage_rule", before="", after=text[:LONGEST_SCANNED])
     parts = {
         "name": definition.name,
         **record.get("description", {}),
@@ -337,6 +341,19 @@ def _only_names(schema: Any) -> Iterator[str]:
     while len(inner := mapping(mapping(schema).get("properties"))) == 1:
         ((name, schema),) = inner.items()
         yield name
+
+
+def _run_on(definition: ToolDefinition) -> Iterator[str]:
+    """Texts in the order in which a model reads them, joined where one does not end its sentence."""
+    said, stated = definition.description, definition.specification.text
+    texts = (said.summary, *said.usage_rules, *stated, *said.parameters.values())
+    row: list[str] = []
+    for text in (*filter(None, map(str.strip, texts)), ""):
+        if row and (not text or row[-1].endswith(_SENTENCE_ENDS)):
+            if len(row) > 1:
+                yield " ".join(row)
+            row = []
+        row.append(text)
 
 
 def _of_siblings(where: str, siblings: Iterable[Any]) -> Iterator[tuple[str, str]]:
