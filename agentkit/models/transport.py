@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._loop_bound import LoopBound
+from agentkit._pacing import pace
 from agentkit._proxies import environment_proxy
 from agentkit.errors import (
     MissingExtraError,
@@ -185,6 +186,7 @@ class _HttpxPool:
                 max_connections=_MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_SECONDS
             ),
         )
+        pace(self.transport)
 
     async def close(self) -> None:
         self.is_closed = True

@@ -151,6 +151,8 @@ def _server(
     try:
         import uvicorn
         from uvicorn.server import HANDLED_SIGNALS
+
+        from agentkit.server.protocol import Http
     except ImportError as error:
         raise missing("uvicorn") from error
     url = _url(listener)
@@ -181,6 +183,7 @@ def _server(
         "access_log": False,
         "server_header": False,
         "ws": "none",
+        "http": Http,
         "timeout_graceful_shutdown": app.state.limits.drain_seconds + _AFTER_CUT_SECONDS,
     }
     return Server(uvicorn.Config(app, **config))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import socket
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -75,6 +76,50 @@ def test_a_chunk_that_is_none_costs_a_line(make_app, served, keys, caplog):
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert "Traceback" not in caplog.text
     assert not [record for record in caplog.records if record.exc_info]
+
+
+HEAD = (
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+    "Authorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(("piece", "answer"), [(1, b"HTTP/1.1 400"), (100, b"HTTP/1.1 200")])
+def test_a_body_in_pieces_of_a_byte_is_refused(make_app, served_alone, keys, piece, answer):
+    """Each piece takes its time on the event loop, so that they are counted."""
+    body = b'{"model": "agent", "messages": [{"role": "user", "content": "%s"}]}' % (b"a" * 100_000)
+    pieces = (body[at : at + piece] for at in range(0, len(body), piece))
+    sent = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in pieces) + b"0\r\n\r\n"
+    found = answer
+    with served_alone(make_app(keys=keys)) as url:
+        port = int(url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(HEAD.format(key=KEY).encode())
+            try:
+                connection.sendall(sent)
+                found = connection.recv(12)
+            except ConnectionError:  # it ended with much unread, and what was answered is lost
+                assert piece == 1
+    assert found == answer
+
+
+def test_a_stranger_who_goes_on_in_pieces_of_a_byte_is_cut_off(
+    make_app, served_alone, keys, caplog
+):
+    """Who was refused already is read no further, and fills no log with tracebacks."""
+    with served_alone(make_app(keys=keys)) as url:
+        port = int(url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(HEAD.format(key="sk-none").encode())
+            assert connection.recv(12) == b"HTTP/1.1 401"
+            sent = 0
+            with suppress(ConnectionError):
+                while sent < 1_000_000:
+                    sent += 1_000
+                    connection.sendall(b"1\r\na\r\n" * 1_000)
+    assert sent < 1_000_000
+    assert "Traceback" not in caplog.text
 
 
 async def test_half_sent_bodies_take_places_of_nobody_else(make_app, talk, body, keys):

@@ -190,7 +190,7 @@ def _trajectory(episode: Episode, names: Mapping[str, str]) -> str:
     for turn in episode.turns:
         for call, result in turn.steps():
             if result is not None and result.status == "ok":
-                arguments = ", ".join(f"{k}={_shown(v)}" for k, v in call.arguments.items())
+                arguments = ", ".join(f"{_shown(k)}={_shown(v)}" for k, v in call.arguments.items())
                 name = names.get(call.name, call.name)
                 lines.append(f"{len(lines) + 1}. {name}({arguments}) -> {_shown(result.value)}")
     return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,12 +125,17 @@ def _described(definition: ToolDefinition) -> dict[str, Any]:
     return record
 
 
+_UNSEEN = re.compile(r"[\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
+"""Signs that look like an end of line, turn the line around or are not seen."""
+
+
 def shown(value: Any, *, most: int = _LONGEST_SHOWN) -> str:
-    """Data as JSON, cut to a length; tags of a block in it are broken up."""
+    """Data as JSON on one line, cut to a length; tags of a block in it are broken up."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         text = "(cannot be shown)"
+    text = _UNSEEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
     text = text.replace("description>", "description >")
     return text if len(text) <= most else f"{text[:most]}… (shortened)"
 
@@ -423,7 +429,7 @@ class FeedbackStream(_ModelStream):
         calls = [call for call in episode.calls if is_whole or call.name == tool][:_MOST_CALLS]
         for call in calls:
             arguments = call.malformed if call.malformed is not None else dict(call.arguments)
-            yield f"- call{f' of {call.name}' if is_whole else ''}: {shown(arguments)}"
+            yield f"- call{f' of {shown(call.name)}' if is_whole else ''}: {shown(arguments)}"
             result = results.get(call.call_id)
             if result is not None and result.failure is not None:
                 yield f"  refused: {shown(result.failure.rule)}"
@@ -471,5 +477,5 @@ def _by_tool(episodes: Iterable[Episode], library: Library) -> dict[str, list[Ep
 
 def _finding(item: Evidence) -> str:
     words = item.kind.replace("_", " ")
-    where = f" at {item.parameter}" if item.parameter else ""
+    where = f" at {shown(item.parameter)}" if item.parameter else ""
     return f"- {words}{where}: right is {shown(item.expected)}, it was {shown(item.actual)}"

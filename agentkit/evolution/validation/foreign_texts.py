@@ -174,7 +174,7 @@ WORKED_CALL_CHECKS: tuple[Check, ...] = (
 """What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
 _TOGETHER = " (together)"
-_SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
+_SENTENCE_ENDS = tuple(".!?\u3002\uff01\uff1f")
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
 """Keys whose values look like keys and encoded text; only their words are read."""
@@ -344,7 +344,7 @@ def _only_names(schema: Any) -> Iterator[str]:
 
 
 def _run_on(definition: ToolDefinition) -> Iterator[str]:
-    """Texts in the order in which a model reads them, joined where one does not end its sentence."""
+    """Texts as a model reads them, joined where one does not end its sentence."""
     said, stated = definition.description, definition.specification.text
     texts = (said.summary, *said.usage_rules, *stated, *said.parameters.values())
     row: list[str] = []

@@ -23,6 +23,7 @@ import anyio
 import anyio.lowlevel
 
 from agentkit import episodes  # a door: redaction loads when an error is logged
+from agentkit._pacing import pace
 from agentkit.interop.mcp.listing import OVERSIZED, McpLimits, json_length
 
 if TYPE_CHECKING:
@@ -200,6 +201,7 @@ class HttpPlace:
             timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
             event_hooks={"request": [paced], "response": [bound]},
         )
+        pace(client._transport, *client._mounts.values())  # noqa: SLF001 - of its proxies
         async with (
             client,
             streamable_http_client(

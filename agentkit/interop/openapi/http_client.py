@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from agentkit._loop_bound import LoopBound
+from agentkit._pacing import pace
 from agentkit._version import __version__
 from agentkit.errors import ModelRetry, ReadingLimitError, ToolFailed, ToolSignal, UsageError
 from agentkit.interop.openapi.documents import plain_json
@@ -291,13 +292,15 @@ def _open(*, public_only: bool) -> httpx.AsyncClient:
 
     import httpx
 
-    return httpx.AsyncClient(
+    client = httpx.AsyncClient(
         transport=public_transport() if public_only else None,
         # No cookie is kept: one call's cookies would otherwise be sent with another's. They are not
         # read either, which can take quadratic time.
         cookies=CookieJar(policy=DefaultCookiePolicy(netscape=False)),
         headers={"User-Agent": f"agentkit/{__version__}"},
     )
+    pace(client._transport, *client._mounts.values())  # noqa: SLF001 - of its proxies
+    return client
 
 
 def _may_repeat(plan: RequestPlan, answer: HttpAnswer | None, failure: Exception | None) -> bool:

@@ -638,6 +638,31 @@ async def test_an_answer_in_crumbs_does_not_hold_up_others(make):
     assert len(told) == 800_000
 
 
+async def test_answers_that_say_to_wait_do_not_hold_up_others(bound, make):
+    """A server may send ``100 Continue`` by the thousand before its answer, and in one piece."""
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def answers(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 100 \r\n\r\n" * 20_000)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+        writer.close()
+
+    async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        (get,) = bound(make.operation(), server=f"http://127.0.0.1:{port}")
+        beside = asyncio.create_task(others())
+        assert await get() == "done"
+        beside.cancel()
+    assert turns > 20_000 * 18 / 4_096
+
+
 async def test_a_server_that_does_not_answer(live, make, bound):
     """After the time allowed the call fails in words."""
     live.planned = [1.0, 1.0]
