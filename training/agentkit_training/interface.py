@@ -315,9 +315,9 @@ class LearningInterface:
     the other two off. Where tools are retrieved, a cue is text like any other and may move a rank.
 
     Attributes:
-        cues: Schema cues (``cues.py``).
-        feedback: Help with recovering from failed calls (``feedback.py``).
-        guidelines: Sentences for frequent failures (``guidelines.py``). The paper selects them from
+        cues: Schema cues (``cued``).
+        feedback: Help with recovering from failed calls (``recovery_hint``).
+        guidelines: Sentences for frequent failures (``GUIDELINES``). The paper selects them from
             the profile, so that a clean one leaves nothing to say (section 3.3); ``always`` does
             not wait for it, and shows the first ones until the profile can tell.
         share: Least share among all turns for a failure to count as frequent.

@@ -62,7 +62,13 @@ PAPER_UTILITIES: Mapping[FailureLabel, float] = MappingProxyType(
         "unjudged": 1.0,
     }
 )
-"""The utilities u(l) of the paper under our labels; see the module's text."""
+"""The utilities u(l) of the paper (appendix C.2) under our labels.
+
+``spurious_tool_call``, "invalid or unnecessary tool use", is its row for ``invalid_tool_call`` as
+well; ``argument_mismatch`` has no row and is named beside that one in section 3.4.
+``missing_tool_call`` has the row of ``empty_turn_model_response``. ``recovery_failure`` has none:
+the released code takes 1 for what is not listed. ``instance_mismatch`` (0.6) is no label of ours.
+"""
 
 CLIP = (0.5, 2.0)
 """Least and largest weight: those of the released configuration; the paper's text has lost them."""
@@ -103,7 +109,7 @@ class Weighting:
     """Weighs rollouts by fixed utilities ("fixed across all backbones and training runs").
 
     SEAL leaves the weights as they are. Their mean is then a factor on the learning rate, 1.5 to
-    1.7 while most rollouts fail, and a gain may come from that alone. ``normalised`` holds the mean
+    1.9 while most rollouts fail, and a gain may come from that alone. ``normalised`` holds the mean
     of the sizes of the advantages. The sum of a group's weighted advantages is 0 with neither, as
     it is not in SEAL: with 2 of 8 rollouts passing, and weights of 1 and 2 before a mean of 1 was
     held, it was -1.85 where sizes add up to 6.5.

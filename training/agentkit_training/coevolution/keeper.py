@@ -289,7 +289,7 @@ class LibraryKeeper:
                 if one.reason == "unreadable"
             ]
             silent = tuple(f"{name}: {error}" for name, error in done.silent.items())
-        if self.settings.composites:
+        if self.settings.composites and self.settings.grows:
             proposals += self.distil(episodes)
         return tuple(proposals), silent
 

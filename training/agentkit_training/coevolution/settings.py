@@ -9,12 +9,12 @@ name                       what it is
 ``tooldna-no-evolution``   without lines 8 to 14 ("-Evolution Mechanism")
 ``tooldna-no-loop``        neither ("-Tool Metadata Loop")
 ``cocoda``                 composites, retrieval and graph-aware reward (CoCoDA, Algorithm 1)
-``cocoda-no-dag``          a flat library: tools are made, and none of other made ones (CoCoDA,
-                           Table 2: "w/o CTD")
-``cocoda-no-retrieval``    dense retrieval ("w/o TDR")
+``cocoda-no-dag``          a flat library: tools are made, none of other made ones, and no saved
+                           call is rewarded (CoCoDA, Table 2 and appendix J: "w/o CTD")
+``cocoda-no-retrieval``    dense retrieval of 8 tools ("w/o TDR")
 ``cocoda-no-reward``       the result alone is rewarded ("w/o GAR")
 ``cocoda-no-dag-no-retrieval``  neither ("w/o CTD + TDR")
-``cocoda-none``            none of the three ("w/o CTD + TDR + GAR")
+``cocoda-none``            nor does the library grow after the warm-up ("w/o CTD + TDR + GAR")
 ``cocoda-given``           each task is offered its own tools and composites, unretrieved; ours
 ``seal``                   interface and weights from the failure profile (SEAL, Algorithm 1)
 ``seal-no-interface``      SEAL's ablation "w/o Environment-Side Adaptation"
@@ -102,6 +102,9 @@ def _without_tokens(turn: Turn) -> Turn:
 RetrieverName: TypeAlias = Literal["default", "paper", "dense", "none"]
 """What finds the tools of a request in the library."""
 
+PAPER_DENSE = 8
+"""Tools that CoCoDA's dense retrieval finds (k, appendix J)."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoevolutionSettings:
@@ -125,6 +128,7 @@ class CoevolutionSettings:
         retriever: What finds them: ours, CoCoDA's Algorithm 2 with the policy as the planner
             (``paper``), vectors alone (``dense``), or nothing: the whole library is offered.
         flat: Whether composites are made of primitives alone.
+        grows: Whether composites are made in every step; otherwise the warm-up alone makes them.
         strict_format: Whether an answer without the call that a task asks for counts as malformed
             in ToolDNA's rewards, which then go down to -1 (R1, R3) and -2 (R2), as in the paper;
             otherwise it earns 0.
@@ -157,6 +161,7 @@ class CoevolutionSettings:
     tools: ToolSource = "given"
     retriever: RetrieverName = "default"
     flat: bool = False
+    grows: bool = True
     strict_format: bool = False
     group_size: int = 8
     tasks_per_step: int = 4
@@ -204,7 +209,9 @@ class CoevolutionSettings:
             return None
         if self.retriever == "none":
             return FlatLibrary(token_budget=None)
-        return variant("flat_dense" if self.retriever == "dense" else "paper", model=model)
+        if self.retriever == "dense":
+            return variant("flat_dense", shortlist=PAPER_DENSE, offer=PAPER_DENSE)
+        return variant("paper", model=model)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as a JSON object."""
@@ -214,6 +221,8 @@ class CoevolutionSettings:
 _STRICT = {"strict_format": True}
 _COMPOSED = {"composites": True, "tools": "retrieved"}
 _REWARDED = {"composite_coefficient": 0.2}
+_FLAT = _COMPOSED | {"flat": True}
+_FLAT_DENSE = _FLAT | {"retriever": "dense"}
 
 ABLATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -223,11 +232,11 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "tooldna-no-evolution": {"feedback": True} | _STRICT,
         "tooldna-no-loop": _STRICT,
         "cocoda": _COMPOSED | _REWARDED,
-        "cocoda-no-dag": _COMPOSED | _REWARDED | {"flat": True},
+        "cocoda-no-dag": _FLAT,
         "cocoda-no-retrieval": _COMPOSED | _REWARDED | {"retriever": "dense"},
         "cocoda-no-reward": _COMPOSED,
-        "cocoda-no-dag-no-retrieval": _COMPOSED | _REWARDED | {"flat": True, "retriever": "dense"},
-        "cocoda-none": _COMPOSED | {"flat": True, "retriever": "dense"},
+        "cocoda-no-dag-no-retrieval": _FLAT_DENSE,
+        "cocoda-none": _FLAT_DENSE | {"grows": False},
         "cocoda-given": {"composites": True} | _REWARDED,
         "seal": {"interface": True, "weighting": True},
         "seal-no-interface": {"weighting": True},

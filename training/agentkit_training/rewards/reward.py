@@ -282,7 +282,10 @@ def tooldna_reward(
     *,
     strict_format: bool = False,
 ) -> Reward:
-    """One of ToolDNA's rewards, for rollouts of a benchmark's tasks; see the module's text.
+    """One of ToolDNA's rewards (appendix C.3.2), for rollouts of a benchmark's tasks.
+
+    Of a task in which the user speaks several times it is the mean over what is judged; an answer
+    that was not reached is a wrong one.
 
     The seven metrics are noted beside the parts. The reward is 1 exactly for an answer that is
     perfect and well-formed, and structure alone earns nothing. A rollout of another benchmark makes

@@ -14,7 +14,7 @@ Resolution     1 if Format = ToolParsed = 1 and ToolName, ParamName, ParamValue 
 
 The gates ("Anti-Inflation Rules"): a required parameter that is missing gives 0, a valid superset
 gives .5, structured fields are compared exactly, and only free text may agree in part
-(``agentkit_training.rewards.tooldna_metrics`` says what is free text and what agrees).
+(``field_kind`` says what is free text, ``texts_agree`` what agrees).
 
 Where the paper is silent or says two things, and what holds here:
 

@@ -33,13 +33,20 @@ def test_every_row_of_a_recipe_is_a_run(name):
 
 
 def test_rows_have_the_updates_of_their_paper():
-    """KL divergence and mini-batches come with the named configurations of the rows."""
-    wanted = {"tooldna": (0.001, 4), "seal": (0.001, 4), "cocoda": (0.01, 1)}
-    for name, updates in wanted.items():
+    """Sizes and rates stand in the file; KL and mini-batches come with the named configurations."""
+    wanted = {
+        "tooldna": ((0.001, "grpo", 4), (16, 5, 6, 1.0), 1e-6),
+        "seal": ((0.001, "dapo", 4), (32, 8, 6, 1.0), 1e-6),  # the mean over tokens, as released
+        "cocoda": ((0.01, "dapo", 1), (64, 8, 3, 0.7), 5e-6),
+    }
+    for name, expected in wanted.items():
         found = load_recipe(name)
         run = found.run_of(found.rows[-1])
         assert isinstance(run, CoevolveConfig)
-        assert (run.engine.objective.kl_coefficient, run.engine.mini_batches) == updates
+        engine, sizes = run.engine, run.coevolution
+        updates = (engine.objective.kl_coefficient, engine.objective.loss_type, engine.mini_batches)
+        tried = (sizes.tasks_per_step, sizes.group_size, sizes.epochs, sizes.temperature)
+        assert (updates, tried, engine.optimizer.learning_rate) == expected
 
 
 def test_rows_are_run_and_stand_beside_the_paper(tmp_path):

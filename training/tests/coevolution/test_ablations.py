@@ -1,8 +1,12 @@
 """Every ablation of the papers is a configuration."""
 
+import asyncio
+
 import pytest
 
+from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
+from agentkit.testing import FunctionModel
 from agentkit_training.coevolution import settings as module
 from agentkit_training.coevolution.settings import ABLATIONS, CoevolutionSettings, ablation
 from agentkit_training.config.jobs import CoevolveConfig, named_run
@@ -39,18 +43,28 @@ DENSE = {"cocoda-no-retrieval", "cocoda-no-dag-no-retrieval", "cocoda-none"}
 def test_each_ablation_sets_its_switches_and_no_other(name):
     """A named configuration turns on what it names, whatever was on before."""
     everything = CoevolutionSettings(
-        **dict.fromkeys(NAMES, True), seed=7, group_size=3, retriever="paper"
+        **dict.fromkeys(NAMES, True), seed=7, group_size=3, retriever="paper", grows=False
     )
     found = ablation(name, everything)
     assert {switch for switch in NAMES if getattr(found, switch)} == SWITCHES[name]
     assert (found.seed, found.group_size) == (7, 3)
     assert found.closed_loop == (name != "seal-no-closed-loop")
     is_cocoda = name.startswith("cocoda")
-    is_rewarded = is_cocoda and name not in {"cocoda-no-reward", "cocoda-none"}
+    is_rewarded = name in {"cocoda", "cocoda-no-retrieval", "cocoda-given"}
     assert bool(found.composite_coefficient) == is_rewarded
+    assert found.grows == (name != "cocoda-none")
     assert found.tools == ("retrieved" if is_cocoda and name != "cocoda-given" else "given")
     assert found.retriever == ("dense" if name in DENSE else "paper")  # else the user's choice
     assert found.strict_format == (name == "vanilla" or name.startswith("tooldna"))
+
+
+def test_dense_retrieval_finds_eight_tools():
+    """The k of CoCoDA's appendix J, where the library has more that are alike."""
+    tools = [ToolDefinition.from_schema(f"loan_{n}", "The price of a loan.", {}) for n in range(12)]
+    model = FunctionModel(lambda _: "")
+    retriever = ablation("cocoda-no-retrieval").make_retriever(model)
+    found = asyncio.run(retriever.retrieve("The price of a loan?", Library(tools)))
+    assert (len(found.offered), len(found.hits)) == (8, 8)
 
 
 def test_each_ablation_is_in_the_table():

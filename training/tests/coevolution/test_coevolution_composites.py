@@ -205,6 +205,9 @@ def test_composites_are_mined_in_the_loop(orders):
     done, _ = source.keeper.decide(episodes, profile)
     assert [one.state for one in done] == ["active"]
     assert len(source.library) == 4
+    still = run_of(orders, CoevolutionSettings(composites=True, grows=False))
+    assert still.keeper.decide(episodes, profile)[0] == ()
+    assert [one.state for one in still.keeper.distil(episodes)] == ["active"]  # in the warm-up
     silent = run_of(orders, CoevolutionSettings(feedback=True), feedback_model=FunctionModel(str))
     assert silent.keeper.decide(episodes, profile)[0] == ()
 
