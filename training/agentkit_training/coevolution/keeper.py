@@ -90,7 +90,7 @@ AUTHOR = "coevolve"
 
 
 async def taught(
-    manager: ToolManager, good: Sequence[Episode], teacher: ChatModel
+    manager: ToolManager, good: Sequence[Episode], teacher: ChatModel, *, flat: bool = False
 ) -> tuple[ProposalOutcome, ...]:
     """Have a model write composites from successful episodes, and hand them to the Tool Manager.
 
@@ -98,6 +98,7 @@ async def taught(
         manager: The only writer. What it has no code for can not be tried, and is not taken.
         good: What happened, and went well.
         teacher: Writes them.
+        flat: Whether it may call primitives alone.
 
     Returns:
         What became of each function that the model wrote; or that it did not answer, which is no
@@ -107,6 +108,8 @@ async def taught(
         return ()
     unread: list[PassedOver] = []
     library = manager.refresh()
+    if flat:
+        library = library.without(library.dag.composites)
     seen = Observations(library=library, episodes=tuple(good), pass_over=unread.append)
     found: list[ProposalOutcome] = []
     try:
@@ -311,7 +314,7 @@ class LibraryKeeper:
         outcomes = insert_mined(self.manager, mined.composites)
         found = tuple(_inserted(name, one) for name, one in outcomes.items())
         if self.teacher is not None:
-            found += wait_for(taught(self.manager, good, self.teacher))
+            found += wait_for(taught(self.manager, good, self.teacher, flat=settings.flat))
         self.manager.refresh()
         return found
 

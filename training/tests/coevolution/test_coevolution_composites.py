@@ -223,6 +223,19 @@ def test_a_teacher_writes_composites_from_successes(orders):
     assert source.library["order_total"].definition.is_composite
 
 
+def test_a_flat_library_has_a_teacher_use_primitives_alone(orders):
+    """Without the DAG a function that calls a made tool is not taken."""
+    deeper = WRITTEN.replace("order_total", "order_pair").replace('"result": 14', '"result": 28')
+    deeper = deeper.replace("add(mul(price, count), fee)", "mul(order_total(price, count, fee), 2)")
+    for flat, states in ((True, {"rejected"}), (False, {"active"})):
+        teacher = ScriptedModel([f"```python\n{deeper}\n```"] * 9, name="teacher")
+        settings = CoevolutionSettings(composites=True, support=9, flat=flat)
+        source = run_of(orders, settings, teacher=teacher)
+        assert source.keeper.manager.insert(WRITTEN).outcome == "added"
+        done, _ = source.keeper.decide([trajectory(1)], source.memory.profile)
+        assert {one.state for one in done} == states
+
+
 def test_what_a_teacher_gets_wrong_is_a_record(orders):
     """Wrong results, foreign code and silence are told with their reasons, and the run goes on."""
     wrong = WRITTEN.replace('"result": 14', '"result": 15')
