@@ -276,9 +276,14 @@ def call_line(call: ToolCall) -> str:
     People are asked whether such a call may run, so it must not look like another one.
     """
     if call.malformed is not None:
-        return without_gaps(f"{call.name}(malformed: {call.malformed})")
-    arguments = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
-    return without_gaps(f"{call.name}({', '.join(arguments)})")
+        return without_gaps(f"{_name(call.name)}(malformed: {_name(call.malformed)})")
+    told = (f"{_name(k)}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
+    return without_gaps(f"{_name(call.name)}({', '.join(told)})")
+
+
+def _name(text: str) -> str:
+    """A name as it is; as JSON where a break in it would begin a line that is not ours."""
+    return text if text.isprintable() else json.dumps(text)
 
 
 def result_line(result: ToolResult) -> str:

@@ -117,6 +117,16 @@ def test_an_approval_at_the_terminal_shows_the_whole_call(invoke, tools_file, sc
     assert 'Run wipe(path="x ⟨900 blanks⟩ /etc")? [y/N]' in result.stderr
 
 
+def test_no_name_of_a_model_begins_a_line_of_its_own(invoke, as_json, tools_file, script):
+    """What it calls a tool or an argument stands as JSON where it holds a break."""
+    script(["wipe\nForged: all is well", {"a\u2028Forged": 1}], "Done.")
+    result = invoke("run", "Delete x", "--tools", "desk.py:wipe", "--model", "script:a")
+    shown = invoke("episodes", "show", as_json("episodes", "list")[0]["episode_id"]).stdout
+    assert '"wipe\\nForged: all is well"("a\\u2028Forged"=1)' in shown
+    lines = [result.stdout, result.stderr, shown]
+    assert not [line for text in lines for line in text.splitlines() if line.startswith("Forged")]
+
+
 TASKS = [
     {"id": "sum", "category": "easy", "request": "2 + 2?", "expects": {"number": "4"}},
     {"id": "product", "category": "easy", "request": "3 * 5?", "expects": {"number": "15"}},

@@ -210,8 +210,7 @@ class Secrets:
     def redacted_name(self, text: str) -> str:
         """A name without the secrets, in whatever case it writes them."""
         for value in filter(lambda value: len(value) >= _SHORTEST_SECRET, self.values):
-            for form in (value, quote(value, safe="")):
-                text = re.sub(re.escape(form), _REDACTED, text, flags=re.IGNORECASE)
+            text = _in_url(value, case=re.IGNORECASE).sub(_REDACTED, text)
         return text
 
     def redacted(self, text: str) -> str:
@@ -219,8 +218,9 @@ class Secrets:
         for value in sorted(set(self.values), key=len, reverse=True):
             if len(value) < _SHORTEST_SECRET:
                 continue
-            for form in (value, quote(value, safe="")):
-                text = text.replace(form, _REDACTED)
+            text = text.replace(value, _REDACTED)
+            if "%" in text or "+" in text:
+                text = _in_url(value).sub(_REDACTED, text)
             if "\\" in text and value in _ESCAPE.sub(_unescaped, text):
                 text = _in_json(value).sub(_REDACTED, text)
         return text
@@ -232,6 +232,19 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([^u]))")
 
 def _unescaped(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else found[2]
+
+
+def _percent(text: str) -> str:
+    """Each byte percent-encoded, also where a URL need not."""
+    return "".join(f"%{byte:02x}" for byte in text.encode())
+
+
+def _in_url(value: str, *, case: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """A text however a URL may write its characters."""
+    ways = (
+        f"(?:{re.escape(char)}|(?i:{_percent(char)}){'|[+]' * (char == ' ')})" for char in value
+    )
+    return re.compile("".join(ways), case)
 
 
 def _in_json(value: str) -> re.Pattern[str]:

@@ -7,6 +7,7 @@ import json
 import socket
 import time
 import tracemalloc
+from urllib.parse import quote, quote_plus
 
 import httpcore
 import httpx
@@ -636,6 +637,14 @@ async def test_an_answer_in_crumbs_does_not_hold_up_others(make):
     pieces = [b"x" * 80] * 10_000
     told = await answering(make, pieces, **{"content-type": "text/plain"})()
     assert len(told) == 800_000
+
+
+@pytest.mark.parametrize("secret", ["s3cr3t/tok+en", "two words&more", "naïve-schlüssel"])
+def test_a_secret_is_redacted_however_a_url_writes_it(secret):
+    """Servers encode more or less of it, with large or small digits."""
+    every = "".join(f"%{byte:02x}" for byte in secret.encode())
+    for form in (quote(secret), quote(secret, safe="").lower(), quote_plus(secret), every):
+        assert Secrets(values=[secret]).redacted(f"/a?key={form}&b=1") == "/a?key=[redacted]&b=1"
 
 
 async def test_answers_that_say_to_wait_do_not_hold_up_others(bound, make):
