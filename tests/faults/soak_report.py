@@ -183,7 +183,8 @@ class Records:
         """Whether the server was killed while the run was under way."""
         kills = [life.told for life in self.lives if life.how == "kill"]
         ended = reply["ended"] if reply else float("inf")
-        return any(at <= kill <= at + _RUN_SECONDS and ended >= kill - 1 for kill in kills)
+        latest = ended + self.slack  # until a run whose client has left is kept
+        return any(at <= kill <= min(at + _RUN_SECONDS, latest) for kill in kills)
 
     @cached_property
     def logged(self) -> set[str]:
