@@ -45,9 +45,10 @@ from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport import open_transport, place
 from agentkit.models.wire import (
+    MAX_CALLS_READ,
+    CallDecoder,
     WireNames,
     checked_extra,
-    decode_call,
     encode_body,
     follows_protocol,
     object_of,
@@ -206,13 +207,14 @@ class AnthropicCodec:
         calls: list[ToolCall] = []
         kept: list[ProviderItem] = []
         answer = None
-        for block in message["content"]:
+        decode = CallDecoder(self.names)
+        for block in message["content"][:MAX_CALLS_READ]:
             kind = block.get("type")
             if kind == "text":
                 texts.append(text_of(block["text"]))
             elif kind == "tool_use":
                 name = text_of(block["name"])
-                call = decode_call(block.get("id"), name, block.get("input"), self.names)
+                call = decode(block.get("id"), name, block.get("input"))
                 if self._answer_schema is not None and name == self._answer_tool:
                     answer = call
                 else:

@@ -37,9 +37,10 @@ from agentkit.models.base import (
 )
 from agentkit.models.wire import (
     ENCODER,
+    MAX_CALLS_READ,
+    CallDecoder,
     WireNames,
     checked_extra,
-    decode_call,
     described_output,
     encode_arguments,
     follows_protocol,
@@ -258,11 +259,11 @@ def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse
     """
     choice = completion["choices"][0]
     message = choice["message"]
-    calls = []
-    for call in message.get("tool_calls") or ():
+    calls, decode = [], CallDecoder(names)
+    for call in (message.get("tool_calls") or ())[:MAX_CALLS_READ]:
         function = call["function"]
         name = text_of(function["name"])
-        calls.append(decode_call(call.get("id"), name, function.get("arguments"), names))
+        calls.append(decode(call.get("id"), name, function.get("arguments")))
     text, refusal = _decode_content(message.get("content")), text_of(message.get("refusal") or "")
     reason, model = choice.get("finish_reason"), completion.get("model")
     finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"

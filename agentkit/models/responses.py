@@ -50,9 +50,10 @@ from agentkit.models.prices import Prices
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.transport import open_transport
 from agentkit.models.wire import (
+    MAX_CALLS_READ,
+    CallDecoder,
     WireNames,
     checked_extra,
-    decode_call,
     described_output,
     encode_arguments,
     encode_body,
@@ -268,7 +269,8 @@ class ResponsesCodec:
         refusals: list[str] = []
         calls: list[ToolCall] = []
         order: list[dict[str, Any]] = []
-        for item in response["output"]:
+        decode = CallDecoder(self.names)
+        for item in response["output"][:MAX_CALLS_READ]:
             kind = str(item.get("type"))
             if kind == "message":
                 said = _read_message(item, refusals)
@@ -276,14 +278,14 @@ class ResponsesCodec:
                 order.append(_marker("message", phase=item.get("phase"), length=len(said)))
             elif kind == "function_call":
                 name = text_of(item["name"])
-                call = decode_call(item.get("call_id"), name, item.get("arguments"), self.names)
+                call = decode(item.get("call_id"), name, item.get("arguments"))
                 calls.append(call)
                 space = None if call.name in self._offered else item.get("namespace")
                 order.append(_marker("call", namespace=space))
             elif kind == "tool_search_call" and item.get("execution") != "server":
                 name = SEARCH_TOOL if self._searches else "tool_search"
                 call_id = item.get("call_id") or item.get("id")
-                calls.append(decode_call(call_id, name, item.get("arguments"), self.names))
+                calls.append(decode(call_id, name, item.get("arguments")))
                 order.append(_marker("call"))
             elif kind in _KEPT:
                 order.append(item)

@@ -27,7 +27,16 @@ MALFORMED_KEY = "malformed_arguments"
 """Under this key a malformed call's text goes back: servers refuse a history that is not JSON."""
 
 MAX_BYTES = 1 << 27
-"""Bound of an answer or a stream. Half a million tokens take some 100 bytes each in a stream."""
+MAX_CALLS_READ = 1 << 14
+"""Calls of one answer that are looked at in any way; ``agent`` goes on with far fewer."""
+
+MAX_ARGUMENT_CHARACTERS = 1_000_000
+"""Arguments of one answer that are decoded. The longest answers of models have half as much."""
+
+"""Bound of a stream. Half a million tokens take some 100 bytes each in one."""
+
+MAX_WHOLE_BYTES = 1 << 24
+"""Bound of an answer in one piece, and of an event, which is decoded without a turn for others."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -210,20 +219,20 @@ async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
     parts, size = [], 0
     async for piece in pieces:
         size += len(piece)
-        check_size(size)
+        check_size(size, MAX_WHOLE_BYTES)
         parts.append(piece)
     return b"".join(parts)
 
 
-def check_size(size: int) -> None:
+def check_size(size: int, most: int = MAX_BYTES) -> None:
     """Refuse to read on where no honest answer would.
 
     Raises:
         ModelResponseError: There were more bytes than an answer may have.
     """
-    if size > MAX_BYTES:
+    if size > most:
         raise ModelResponseError(
-            f"the answer has more than {MAX_BYTES:,} bytes, which is not an answer of a model; "
+            f"the answer has more than {most:,} bytes, which is not an answer of a model; "
             "nothing of it is used. Look at the server behind the base URL"
         )
 
@@ -320,6 +329,35 @@ def decode_call(call_id: Any, name: str, arguments: Any, names: WireNames) -> To
     )
 
 
+class CallDecoder:
+    """``decode_call`` for the calls of one answer, of which no more is decoded than models write.
+
+    Args:
+        names: The names that the request used.
+
+    Example:
+        >>> decode = CallDecoder(WireNames(["echo"]))
+        >>> decode("1", "echo", '{"text": "a"}').arguments
+        {'text': 'a'}
+        >>> decode("2", "echo", "[" * 2_000_000).malformed
+        'arguments of 2,000,000 characters, where an answer may have 1,000,000 in all'
+    """
+
+    def __init__(self, names: WireNames) -> None:
+        self._names = names
+        self._left = MAX_ARGUMENT_CHARACTERS
+
+    def __call__(self, call_id: Any, name: str, arguments: Any) -> ToolCall:
+        """One tool call; see ``decode_call``."""
+        size = len(arguments) if isinstance(arguments, str) else 0
+        self._left -= size
+        if self._left >= 0:
+            return decode_call(call_id, name, arguments, self._names)
+        most = f"where an answer may have {MAX_ARGUMENT_CHARACTERS:,} in all"
+        left_out = decode_call(call_id, name, None, self._names)
+        return replace(left_out, malformed=f"arguments of {size:,} characters, {most}")
+
+
 def _decode_arguments(text: str) -> Any:
     """The decoded text; the text itself when it is not JSON, or holds half a character."""
     if not text.strip():
@@ -362,13 +400,14 @@ class EventParser:
         ['one']
     """
 
-    __slots__ = ("_after_return", "_at_start", "_data", "_size", "_unfinished")
+    __slots__ = ("_after_return", "_at_start", "_data", "_event", "_size", "_unfinished")
 
     def __init__(self) -> None:
         self._unfinished: list[bytes] = []
         self._after_return = False
         self._at_start = True
         self._size = 0
+        self._event = 0
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> list[str]:
@@ -386,12 +425,16 @@ class EventParser:
             self._at_start = False
         for line in lines:
             if line:
+                self._event += len(line)
+                check_size(self._event, MAX_WHOLE_BYTES)
                 name, _, value = line.partition(b":")
                 if name == b"data":
                     self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
-            elif self._data:
-                events.append("\n".join(self._data))
-                self._data.clear()
+            else:
+                if self._data:
+                    events.append("\n".join(self._data))
+                    self._data.clear()
+                self._event = 0
         return events
 
     def _lines(self, chunk: bytes) -> list[bytes]:

@@ -151,9 +151,11 @@ async def test_a_body_without_end_is_not_read_to_its_end() -> None:
             read += 1
             yield piece
 
-    with pytest.raises(ModelResponseError, match="more than 134,217,728 bytes"):
+    with pytest.raises(ModelResponseError, match="more than 16,777,216 bytes"):
         await read_body(pieces())
-    assert read == 135
+    assert read == 17
+    with pytest.raises(ModelResponseError, match="more than 16,777,216 bytes"):
+        EventParser().feed(b"data: " + piece * 17 + b"\n\n")
     for start in (b"", b"data: 1\n\n", b"data: 1\n"):
         parser = EventParser()
         parser.feed(start)

@@ -378,6 +378,21 @@ def square(n: int) -> int:
     return n * n
 
 
+@pytest.mark.parametrize("name", [one for one in OWN if one != "anthropic"])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_arguments_of_megabytes_are_not_decoded(open_adapter, name, streamed) -> None:
+    """What an answer has beyond what models write is told and left out, however it is cut up."""
+    long = {"n": "x" * 600_000}
+    calls = [replace(ONE, arguments=long), replace(TWO, arguments=long)]
+    with ProviderServer([Reply(tool_calls=calls, piece_bytes=65_536)]) as server:
+        async with open_adapter(name, server) as model:
+            response, _ = await answer(model, ASKED, streamed=streamed)
+    first, second = response.message.tool_calls
+    assert first.arguments == long
+    assert second.malformed.startswith("arguments of 600,0")
+    assert (second.call_id, second.name) == ("c2", "math.square")
+
+
 @pytest.mark.parametrize("name", ADAPTERS)
 async def test_same_call_id_twice(open_adapter, name) -> None:
     """Calls that share an id, in one answer and across answers, get results of their own."""
