@@ -130,10 +130,13 @@ def say(message: str) -> None:
 
 
 def say_some(messages: Iterable[str], *, rest: str = "") -> None:
-    """The first ten of many messages on stderr, how many more there are, and where the rest is."""
+    """The first ten of many messages on stderr, how many more there are, and where the rest is.
+
+    Each is a line, whatever names it holds.
+    """
     listed = list(messages)
     for message in listed[:_SAID]:
-        say(message)
+        say(" ".join(message.splitlines()))
     if len(listed) > _SAID:
         say(f"... and {len(listed) - _SAID:,} more of these{rest}")
 
@@ -191,7 +194,13 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]
 
     console = stdout()
     shown = [Column(title=one) if isinstance(one, str) else one for one in columns]
-    cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
+    cells = [
+        [
+            "" if cell is None else _in_cell(cell, column)
+            for cell, column in zip(row, shown, strict=True)
+        ]
+        for row in rows
+    ]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     has_long_lines = not console.is_terminal and any(one.fit == "cut" for one in shown)
     least, narrow = 0, _WHERE_LINES_ARE_LONG if has_long_lines else _NARROWEST
@@ -212,6 +221,12 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _in_cell(cell: object, column: Column) -> str:
+    """What is shown of a value; only where long ones take several lines may it have breaks."""
+    text = visible(str(cell))
+    return text if column.fit == "fold" else " ".join(text.splitlines())
 
 
 def stdout() -> Console:

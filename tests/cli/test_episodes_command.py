@@ -143,8 +143,10 @@ def test_foreign_text_can_not_steer_the_terminal(invoke, keep):
     told = invoke("episodes", "show", "ca01").stdout
     assert "request   1 + 1 ⟨U+001B⟩[2J\n" in told
     assert "output    2\n          ⟨U+001B⟩]0;title⟨U+0007⟩\n" in told
+    keep(Episode(episode_id="ca02\nforged", request="1 + 1"))
     for text in (told, invoke("episodes", "list").stdout):
         assert not {"\x1b", "\u202e"} & set(text)
+        assert "\nforged" not in text
 
 
 @pytest.mark.usefixtures("episodes")
