@@ -175,7 +175,7 @@ def _card(tool: ToolDefinition, name: str) -> str:
     """One tool as a line of Python, and what it requires."""
     required = set(tool.signature.required)
     parameters = ", ".join(
-        f"{parameter}: {python_type(schema)}{'' if parameter in required else ' = ...'}"
+        f"{_shown(parameter)}: {python_type(schema)}{'' if parameter in required else ' = ...'}"
         for parameter, schema in tool.signature.properties.items()
     )
     line = f"{name}({parameters}) -> {python_type(tool.signature.result)}"

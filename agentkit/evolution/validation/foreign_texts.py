@@ -174,6 +174,7 @@ WORKED_CALL_CHECKS: tuple[Check, ...] = (
 """What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
 _TOGETHER = " (together)"
+_BREAK = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]")
 _SENTENCE_ENDS = tuple(".!?\u3002\uff01\uff1f")
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
@@ -234,7 +235,7 @@ def suspicions(
         return unread
     is_reserved = _look_of(definition.name) in map(_look_of, RUNTIME_TOOLS)
     reserved = (failed("reserved_name", field="name"),) if is_reserved else ()
-    schema = _strings(definition.known_signature.parameters, "schema")
+    schema = tuple(_strings(definition.known_signature.parameters, "schema"))
     change = _Said(
         base=_BLANK,
         candidate=_BLANK,
@@ -253,7 +254,8 @@ def suspicions(
         if not one.field.endswith(_TOGETHER)
         or (one.excerpt.count(" ") > 1 and one.code not in told)
     )
-    return (*reserved, *left, *_too_large(definition))
+    broken = _broken_names(definition.name, schema)
+    return (*reserved, *broken, *left, *_too_large(definition))
 
 
 def _too_large(definition: ToolDefinition) -> Iterator[FailedCheck]:
@@ -261,6 +263,17 @@ def _too_large(definition: ToolDefinition) -> Iterator[FailedCheck]:
     size = len(canonical_json(definition.to_json()))
     if size > MOST_SCANNED:
         yield failed("too_long", field="tool", length=size, allowed=MOST_SCANNED)
+
+
+def _broken_names(tool: str, schema: Iterable[tuple[str, str]]) -> Iterator[FailedCheck]:
+    """Names with a line break: wherever they are shown, the rest would stand as a line of ours."""
+    for field, name in (("name", tool), *((at, one) for at, one in schema if _is_name(at))):
+        if found := _BREAK.findall(name):
+            names = ", ".join(dict.fromkeys(f"U+{ord(one):04X}" for one in found[:8]))
+            excerpt = " ".join(name[:60].split())
+            yield failed(
+                "invisible_characters", field=field, excerpt=excerpt, count=len(found), names=names
+            )
 
 
 def _look_of(name: str) -> str:
