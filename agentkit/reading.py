@@ -139,9 +139,10 @@ def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
     stored = source.seek(0, os.SEEK_END)
     source.seek(0)
     if not is_compressed:
-        while line := source.readline(MOST_OF_A_FILE * _factor() + 1):
-            if len(line) > MOST_OF_A_FILE * _factor():
-                raise _too_much(f"a line has more than {MOST_OF_A_FILE * _factor():,} bytes")
+        most = MOST_OF_A_FILE * _factor()
+        while line := source.readline(most + 1):
+            if len(line) > most:
+                raise _too_much(f"a line has more than {most:,} bytes")
             yield line
         return
     import gzip
@@ -207,6 +208,8 @@ def check_values(text: str | bytes) -> None:
     Raises:
         ReadingLimitError: It does.
     """
+    if len(text) <= _VALUES:
+        return
     most = value_limit(len(text))
     count = _values(text, most)
     if count > most:

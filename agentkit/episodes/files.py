@@ -237,12 +237,13 @@ def read_episodes(
         >>> problems = []
         >>> episodes = read_episodes("episodes.jsonl", on_broken=problems.append)
     """
+    place = Path(path)
     with open_plain(path) as source:
         for number, line in _lines(source):
             try:
                 episode = _episode_in(line)
             except EpisodeFormatError as error:
-                broken = BrokenLine(path=Path(path), line=number, reason=str(error))
+                broken = BrokenLine(path=place, line=number, reason=str(error))
                 if on_broken is None:
                     raise EpisodeFormatError(
                         f"{broken}; pass on_broken= to skip such lines and read the rest"
