@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any
 
 import click
@@ -342,6 +342,17 @@ def _print_listing(server: McpServer, chosen: Sequence[HeldTool]) -> None:
         if held.tool is not None:
             hints = ", ".join(hint for hint, is_set in held.tool.hints.items() if is_set)
             says = f"says of itself: {hints}" if hints else ""
-            texts = [held.tool.definition.description.summary, says, *texts]
+            texts = [*_read_by_models(held.tool.definition), says, *texts]
         for text in filter(None, texts):
             print_line(one_line(text), indent=4)
+
+
+def _read_by_models(definition: ToolDefinition) -> Iterator[str]:
+    """All that prompts will hold of a tool: who approves it has seen it."""
+    said, signature = definition.description, definition.known_signature
+    yield from (said.summary, *said.usage_rules)
+    yield from (f"{name}: {text}" for name, text in said.parameters.items())
+    if signature.properties:
+        yield f"takes {json.dumps(signature.parameters, ensure_ascii=False)}"
+    if signature.result:
+        yield f"gives {json.dumps(signature.result, ensure_ascii=False)}"

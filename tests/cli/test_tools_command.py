@@ -250,7 +250,7 @@ def test_foreign_text_steers_no_terminal(invoke, tmp_path):
     for one in results:
         assert all(sign.isprintable() or sign == "\n" for sign in one.stdout + one.stderr)
     assert not [one for one in results[:6] if "\nforged" in one.stdout + one.stderr]
-    assert "held is left out: [directive] in schema.properties.city forged" in results[0].stderr
+    assert "held is left out: [invisible_characters] in schema.properties" in results[0].stderr
     assert "⟨U+001B⟩" in results[1].stdout
     assert "[b]" in results[2].stdout  # markup stays text
 
@@ -377,12 +377,17 @@ def test_the_listing_is_shown_and_nobody_is_taken_to_agree(invoke, command):
     No text of the server's moves the cursor over what the checks found.
     """
     steers = listed_entry("odd", f"Odd.{STEERS} new  odd")
-    result = invoke("tools", "approve", "orders", "--", *command(ORDERS, POISON, steers))
+    city = {"description": "Of the buyer.", "enum": ["Oslo"], "default": "Rome", "title": "Place"}
+    schema = {"type": "object", "properties": {"city": city}, "additionalProperties": {"not": {}}}
+    orders = {**ORDERS, "inputSchema": schema, "outputSchema": {"type": "object", "title": "Box"}}
+    result = invoke("tools", "approve", "orders", "--", *command(orders, POISON, steers))
     assert result.exit_code == 2
     assert not {"\x1b", "\x9b", "\x07"} & {*result.stdout, *result.stderr}
     assert "new  order_state" in result.stdout
     assert "The state of an order." in result.stdout
     assert "says of itself: readOnlyHint" in result.stdout
+    for read in ("city: Of the buyer.", "Oslo", "Rome", "Place", "Box"):  # by models
+        assert read in result.stdout
     assert "suspicious_text  read_all" in result.stdout
     assert "--yes" in result.stderr
 
