@@ -36,7 +36,7 @@ from agentkit.cli.stores import (
     tool_traffic,
 )
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import WAITING_AGENT
+from agentkit.episodes.labels import KEY_LABEL, WAITING_AGENT
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import listed
 from agentkit.evaluation.results.texts import shown
@@ -241,13 +241,15 @@ def calls(
         if decide is None:
             return listing(
                 [_waiting(one) for one in found],
-                ["run", "since", "agent", "user", fold("calls")],
+                ["run", "since", "agent", "key", "user", fold("calls")],
                 (
                     (
                         one.episode_id,
                         one.started_at[:16].replace("T", " "),
-                        one_line(shown(one.metadata.get(WAITING_AGENT, ""), _LONGEST)),
-                        one_line(shown(one.metadata.get("user", ""), _LONGEST)),
+                        *(
+                            one_line(shown(one.metadata.get(label, ""), _LONGEST))
+                            for label in (WAITING_AGENT, KEY_LABEL, "user")
+                        ),
                         "; ".join(map(call_line, deferred_calls(one))),
                     )
                     for one in found
@@ -292,6 +294,7 @@ def _waiting(one: Episode) -> dict[str, Any]:
         "run": one.episode_id,
         "since": one.started_at,
         "agent": one.metadata.get(WAITING_AGENT, ""),
+        "key": one.metadata.get(KEY_LABEL, ""),
         "user": one.metadata.get("user", ""),
         "request": one.request,
         "calls": [call.to_json() for call in deferred_calls(one)],

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import WAITING_AGENT, is_imported
+from agentkit.episodes.labels import KEY_LABEL, WAITING_AGENT, is_imported
 from agentkit.errors import AgentKitError, ReadingLimitError
 from agentkit.library.store import EpisodeStore, holds_episode
 from agentkit.messages import ToolCall
@@ -182,6 +182,7 @@ def _shown(
         "id": episode.episode_id,
         "since": episode.started_at,
         "agent": episode.metadata.get(WAITING_AGENT, ""),
+        "key": episode.metadata.get(KEY_LABEL, ""),  # which the client cannot choose
         "user": episode.metadata.get("user", ""),
         "session_id": episode.session_id,
         "request": _cut("" if first is None else first.request, most),

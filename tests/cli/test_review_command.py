@@ -374,11 +374,12 @@ def test_calls_that_wait_are_listed_and_decided(invoke, as_json, store_url, scri
         call = ToolCall(call_id="c1", name="refund", arguments={"order": "A17"})
         agent = Agent(ScriptedModel([[call], [call]]), tools=[refund], store=store, name="desk")
         for who in ("Ada", "Ben"):
-            agent.run_sync("Refund A17", metadata={"user": who})
+            agent.run_sync("Refund A17", metadata={"user": who, "key": "shop"})
         wait_for(agent.close())
     assert 'refund(order="A17")' in invoke("review", "calls").stdout
     listed, other = as_json("review", "calls")
     assert (listed["agent"], listed["user"], listed["request"]) == ("desk", "Ada", "Refund A17")
+    assert listed["key"] == "shop"  # which no client chooses
     agent = ["--tools", "refunds.py", "--model", "script:a"]
     assert invoke("review", "calls", "nothing", "--decide", "approve", *agent).exit_code == 2
     script("It is done.")

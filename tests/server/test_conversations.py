@@ -364,7 +364,7 @@ async def test_what_waits_is_listed_and_approved(shop, desk, body, store):
     decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
     after = await shop.post(URL, json=body("Thanks", session_id="s1"))
     left = await listed(desk)
-    assert (waiting["user"], waiting["request"]) == ("ann", WIPE_TEXT)
+    assert (waiting["key"], waiting["user"], waiting["request"]) == ("shop", "ann", WIPE_TEXT)
     assert [(one["name"], one["arguments"]) for one in waiting["calls"]] == [
         ("wipe", {"path": "notes.txt"})
     ]
