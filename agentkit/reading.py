@@ -202,15 +202,19 @@ def read_once(text: str | bytes) -> Any:
     return read_json(text, decode=lambda known: json.loads(known, object_pairs_hook=once))
 
 
-def check_values(text: str | bytes) -> None:
+def check_values(text: str | bytes, *, most: int = 0) -> None:
     """Refuse a JSON text of more values than a text of its size has any business to hold.
 
+    Args:
+        text: The document.
+        most: How many it may hold; 0 for what ``value_limit`` says.
+
     Raises:
-        ReadingLimitError: It does.
+        ReadingLimitError: It holds more.
     """
-    if len(text) <= _VALUES:
+    if len(text) <= (most or _VALUES):
         return
-    most = value_limit(len(text))
+    most = most or value_limit(len(text))
     count = _values(text, most)
     if count > most:
         raise _too_much(f"{len(text):,} bytes of JSON hold {count:,} values, more than {most:,}")
@@ -218,8 +222,8 @@ def check_values(text: str | bytes) -> None:
 
 def _values(text: str | bytes, most: int) -> int:
     """The values of a JSON text; 0 where they are plainly no more than ``most``."""
-    if len(text) <= _VALUES or _separators(text) < most:  # texts are counted with it: never too low
-        return 0
+    if len(text) <= min(most, _VALUES) or _separators(text) < most:
+        return 0  # separators in texts were counted with them: never too low
     bare = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return 1 + _separators(_STRING.sub(b"", bare))
 

@@ -21,6 +21,7 @@ from agentkit.server.chat_answer import ANSWER_PREFIX
 from agentkit.server.chat_request import is_whole, validated
 from agentkit.server.limits import Bodies
 from agentkit.server.middleware import Exchange, RequestError, Scope, store_unavailable
+from agentkit.server.responses import RESPONSE_PREFIX
 from agentkit.server.runs import MinuteLog
 from agentkit.tools.canonical import is_json
 
@@ -93,7 +94,8 @@ class FeedbackBody(BaseModel):
     @property
     def about(self) -> str:
         """The id of the episode."""
-        return (self.episode_id or self.response_id or "").removeprefix(ANSWER_PREFIX)
+        given = self.episode_id or self.response_id or ""
+        return given.removeprefix(ANSWER_PREFIX).removeprefix(RESPONSE_PREFIX)
 
     def of(self, sender: str) -> UserFeedback:
         """The record to store."""

@@ -1,4 +1,4 @@
-"""``Http``: requests as uvicorn reads them, but for bodies in pieces of a few bytes."""
+"""``Http``: requests as uvicorn reads them, but for bodies in crumbs or of two lengths."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class _Counting(h11.Connection):
         event = super().next_event()
         if isinstance(event, h11.Request):
             self._pieces = self._bytes = 0
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:
+                raise h11.RemoteProtocolError("a proxy may read another length")  # RFC 9112, 6.1
         if isinstance(event, h11.Data):
             self._pieces, self._bytes = self._pieces + 1, self._bytes + len(event.data)
             if self._pieces > _FREE_PIECES + self._bytes // _BYTES_A_PIECE:

@@ -558,11 +558,12 @@ def answered(make_app, talk, body):
     return answer
 
 
-async def test_a_thumb_is_the_latest_verdict(answered, talk, store, keys):
+@pytest.mark.parametrize("prefix", ["chatcmpl-", "resp_"])
+async def test_a_thumb_is_the_latest_verdict(answered, talk, store, keys, prefix):
     """What a user says takes the place of the episode's own verdict, with where it came from."""
     app, episode_id = await answered(keys)
     async with talk(app, SHOP) as client:
-        said = {"response_id": f"chatcmpl-{episode_id}", "thumbs": "down", "reason": "Too dear."}
+        said = {"response_id": f"{prefix}{episode_id}", "thumbs": "down", "reason": "Too dear."}
         told = (await client.post(FEEDBACK, json=said)).json()
     assert told == {
         "object": "feedback",

@@ -85,6 +85,16 @@ HEAD = (
 )
 
 
+def test_a_body_of_two_lengths_is_refused(make_app, served_alone, keys):
+    """A proxy in front may believe the other one, and take the rest for a request of its own."""
+    head = HEAD.format(key=KEY).replace("Transfer", "Content-Length: 5\r\nTransfer")
+    with served_alone(make_app(keys=keys)) as url:
+        port = int(url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(head.encode() + b"2\r\n{}\r\n0\r\n\r\n")
+            assert connection.recv(12) == b"HTTP/1.1 400"
+
+
 @pytest.mark.parametrize(("piece", "answer"), [(1, b"HTTP/1.1 400"), (100, b"HTTP/1.1 200")])
 def test_a_body_in_pieces_of_a_byte_is_refused(make_app, served_alone, keys, piece, answer):
     """Each piece takes its time on the event loop, so that they are counted."""

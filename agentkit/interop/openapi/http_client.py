@@ -30,7 +30,7 @@ from agentkit.interop.openapi.requests import (
     prepare,
     secrets_for,
 )
-from agentkit.reading import read_json
+from agentkit.reading import check_values, read_json
 
 if TYPE_CHECKING:
     import httpx
@@ -42,6 +42,9 @@ _LONGEST_CONTENT_TYPE = 1_000
 _LONGEST_DETAIL = 600
 _AGAIN_LATER = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses of trouble that may be gone at another try."""
+
+_MOST_VALUES = 100_000
+"""Values of an answer. More take seconds to decode, check and keep, and no model reads them."""
 
 _FREE_PIECES = 4_000
 _BYTES_A_PIECE = 64
@@ -332,7 +335,8 @@ def value_of(answer: HttpAnswer) -> Any:
     """The value of a success: decoded JSON, text, or a description of what is neither.
 
     Raises:
-        ToolFailed: It holds far too many values, or is nested too deeply.
+        ModelRetry: It holds far too many values.
+        ToolFailed: It is nested too deeply.
     """
     if answer.size == 0:
         return {"status": answer.status}
@@ -341,6 +345,7 @@ def value_of(answer: HttpAnswer) -> Any:
         note = "the content is binary and is not shown"
         return {"status": answer.status, "content_type": kind, "bytes": answer.size, "note": note}
     if is_json(answer.media_type or "application/json"):
+        _check_few_values(answer.text)
         try:
             return plain_json(read_json(answer.text))
         except ReadingLimitError as error:
@@ -348,6 +353,16 @@ def value_of(answer: HttpAnswer) -> Any:
         except ValueError:
             return answer.text  # declared as JSON, but is not: the text is all there is
     return answer.text
+
+
+def _check_few_values(text: str) -> None:
+    try:
+        check_values(text, most=_MOST_VALUES)
+    except ReadingLimitError as error:
+        raise ModelRetry(
+            f"the answer holds more than the {_MOST_VALUES:,} values that are read; ask for less, "
+            "for example for fewer results or a narrower filter"
+        ) from error
 
 
 _RETRIED: Mapping[int, str] = {

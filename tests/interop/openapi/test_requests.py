@@ -619,6 +619,19 @@ async def test_a_compressed_answer_is_unpacked_no_further_than_the_limit(make):
             await answering(make, [b"abc"], **{"content-encoding": encoding})()
 
 
+@pytest.mark.parametrize(("count", "fits"), [(20_000, True), (200_000, False)])
+async def test_an_answer_of_very_many_values_is_not_decoded(make, count, fits):
+    """Few bytes, and fewer when they are packed, hold more values than anybody reads."""
+    body = gzip.compress(json.dumps([[]] * count).encode())
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    tool = answering(make, [body], **headers)
+    if fits:
+        assert len(await tool()) == count
+        return
+    with pytest.raises(ModelRetry, match=r"more than the 100,000 values that are read; ask for"):
+        await tool()
+
+
 async def test_an_answer_in_crumbs_does_not_hold_up_others(make):
     """Others get their turn, and soon nobody reads on; an answer in honest pieces is read."""
     turns = 0
