@@ -105,9 +105,9 @@ _TELLING = re.compile(r"\w{3}|[\u0400-\u052f]")  # shorter ones alone are found 
 def no_unread_languages(change: ProposedChange) -> Iterator[FailedCheck]:
     """Texts in a language that the other checks do not read, which say nothing of such a text.
 
-    That is a run of letters of a script without patterns; or, of six to ten words in a sentence,
-    fewer than one in five are common in any one language that has some. Quoted single words do not
-    count, nor do words with letters that these languages lack.
+    That is a run of letters of a script without patterns; or, of six to ten words in a sentence, or
+    in several short ones, fewer than one in five are common in any one language that has some.
+    Quoted single words do not count, nor do words with letters that these languages lack.
     """
     for edit in change.edits:
         if not _NO_TEXT.search(edit.field) and (found := _unread(edit.after)):
@@ -118,9 +118,14 @@ def _unread(text: str) -> str:
     """The first part of a text that no check reads; empty for none."""
     if not text.isascii() and (letters := _UNREAD_LETTERS.search(text)):
         return letters.group()
-    for sentence in _ENDS.split(_ONE_WORD.sub(" ", text)):
+    together: list[str] = []  # of sentences that are too short to tell by themselves
+    for sentence in (*_ENDS.split(_ONE_WORD.sub(" ", text)), ""):
         said = _SPACED.findall(unicodedata.normalize("NFC", sentence).casefold())
         spaced = [word for word in said if ord(word[0]) < FIRST_EAST_ASIAN]
+        if sentence and len(spaced) < _LEAST:
+            together += spaced
+            continue
+        spaced = spaced or together
         last = max(len(spaced) - _AT_ONCE, 0)
         for at in (*range(0, last, _AT_ONCE // 2), last):
             part = spaced[at : at + _AT_ONCE]
