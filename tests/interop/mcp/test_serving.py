@@ -445,22 +445,70 @@ def test_signatures_survive(name, parameters, result, effects):
     assert listing.tools[0].definition.signature == definition.signature
 
 
+BEGINS = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "clientInfo": {"name": "x", "version": "1"},
+        "capabilities": {},
+    },
+}
+
+
 async def test_sessions_over_http_are_counted(listening, monkeypatch):
     """A client that begins sessions without end is refused further ones."""
     monkeypatch.setattr("agentkit.interop.mcp.library_server._MOST_SESSIONS", 2)
     url, _ = listening(LibraryServer(Library([add])).http_app())
-    about = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "x", "version": "1"}}
-    body = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {**about, "capabilities": {}},
-    }
     async with httpx.AsyncClient(
         headers={"accept": "application/json, text/event-stream"}
     ) as client:
-        begun = [(await client.post(url, json=body)).status_code for _ in range(3)]
+        begun = [(await client.post(url, json=BEGINS)).status_code for _ in range(3)]
     assert begun == [200, 200, 503]
+
+
+@pytest.mark.parametrize("keys", [None, {"key-a": "shop"}])
+async def test_a_session_keeps_little_of_its_client(listening, keys):
+    """What a client says of itself stays in memory, so that it has to be short; calls may be long."""
+    holder = keys and keys.get
+    url, _ = listening(LibraryServer(Library([add])).http_app(holder=holder))
+    said = {"experimental": {f"c{number}": {} for number in range(2_000)}}
+    long = {**BEGINS, "params": {**BEGINS["params"], "capabilities": said}}
+    accepts = "application/json, text/event-stream"
+    headers = {"accept": accepts, "authorization": "Bearer key-a"}
+    async with httpx.AsyncClient(headers=headers) as client:
+        assert (await client.post(url, json=long)).status_code == 413
+        assert (await client.post(url, content=b" " * (5 << 20))).status_code == 413
+        begun = await client.post(url, json=BEGINS)
+        session = {"mcp-session-id": begun.headers["mcp-session-id"]}
+        call = {"name": "add", "arguments": {"a": 1, "b": 2, "c": "x" * 50_000}}
+        sent = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+        assert (await client.post(url, json=sent, headers=session)).status_code == 200
+        resumed = {**session, "last-event-id": "1", "accept": "text/event-stream"}
+        async with client.stream("GET", url, headers=resumed) as stream:
+            assert stream.status_code == 200
+
+
+async def test_no_key_takes_all_sessions(listening, monkeypatch):
+    """Half of them are left to other keys, and go to the first again when its own have ended."""
+    monkeypatch.setattr("agentkit.interop.mcp.library_server._MOST_SESSIONS", 4)
+    keys = {"key-a": "shop", "key-b": "desk"}
+    url, _ = listening(LibraryServer(Library([add])).http_app(holder=keys.get))
+    async with httpx.AsyncClient() as client:
+
+        async def begin(key):
+            accepts = "application/json, text/event-stream"
+            headers = {"accept": accepts, "authorization": f"Bearer {key}"}
+            return await client.post(url, json=BEGINS, headers=headers)
+
+        begun = [await begin(key) for key in ("key-a", "key-a", "key-a", "key-b")]
+        assert [one.status_code for one in begun] == [200, 200, 503, 200]
+        assert "half of all sessions" in begun[2].text
+        session = begun[0].headers["mcp-session-id"]
+        headers = {"mcp-session-id": session, "authorization": "Bearer key-a"}
+        assert (await client.delete(url, headers=headers)).status_code == 200
+        assert (await begin("key-a")).status_code == 200
 
 
 CURIOUS = Path(curious.__code__.co_filename)
