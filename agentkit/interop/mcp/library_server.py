@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
     Collection,
     Iterable,
+    Iterator,
     Mapping,
     MutableMapping,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -58,6 +59,8 @@ _MOST_BOUND = 100_000
 """Sessions of which is known whose key began them."""
 _MOST_SESSIONS = 1_024
 _IDLE_SECONDS = 600.0
+_MOST_WAITING = 64
+"""Calls of one key that wait for a person at the same time."""
 _LONGEST_GREETING = 16_384
 """Bytes of the request that begins a session, which keeps what its client says of itself."""
 _LONGEST_BODY = 4 << 20  # as in the official library
@@ -136,6 +139,7 @@ class LibraryServer:
         self._runner = CallRunner(queue=queue, execution=execution)
         self._exposure = self._exposed(self._libraries.current)
         self._listeners = _Listeners()
+        self._waiting: Counter[str] = Counter()
         self._store = store
 
     @property
@@ -283,7 +287,12 @@ class LibraryServer:
             return text_record(f"The arguments for {name} are not taken: {error}.")
         approve = self._approve
         if tool.needs_approval and approve is None:
-            decision = await ask_client(context, params, name, arguments)
+            with self._asking(_user(context)) as may_ask:
+                if not may_ask:
+                    return text_record(
+                        "Too many calls wait for a yes; answer them, then try again."
+                    )
+                decision = await ask_client(context, params, name, arguments)
             if not isinstance(decision, Approval):
                 return decision
             approve = partial(_decided, decision)
@@ -298,6 +307,16 @@ class LibraryServer:
         )
         shown = result if self._expose_errors else for_client(result)
         return call_record(shown, tool.definition)
+
+    @contextmanager
+    def _asking(self, who: str) -> Iterator[bool]:
+        """Whether one more call of a key may wait for a person; it counts as long as it does."""
+        may_ask = self._waiting[who] < _MOST_WAITING
+        self._waiting[who] += may_ask
+        try:
+            yield may_ask
+        finally:
+            self._waiting[who] -= may_ask
 
     def _callable_near(self, name: str) -> list[str]:
         """Names like this one that a client can call; the library has others, without code."""

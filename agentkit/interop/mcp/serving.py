@@ -51,6 +51,9 @@ NOBODY = (
 )
 _DECLINED = "The person at the client did not approve it."
 _SAME_YES: tuple[dict[str, Any], ...] = ({}, {"approve": True}, {"approved": True})
+_LONGEST_HELD = 65_536
+"""Characters of a request that is kept while a person is asked."""
+_ANSWER_SECONDS = 600.0
 _LONGEST_QUESTION = 2_000
 UNSHOWN = (
     "It needs the approval of a person, who can be shown 2,000 characters of the arguments, and "
@@ -277,8 +280,7 @@ async def ask_client(
     message = f"Run {name} with these arguments?\n{shown}"
     schema = {"type": "object", "properties": {}}
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        replied = await context.session.elicit_form(message, schema, context.request_id)
-        return _decision(replied)
+        return await _asked_meanwhile(context, params, message, schema)
     key = f"approve-{digest({'name': name, 'arguments': values})[:32]}"
     reply = (params.input_responses or {}).get(key)
     if reply is not None:
@@ -287,6 +289,23 @@ async def ask_client(
         params=ElicitRequestFormParams(message=message, requested_schema=schema)
     )
     return InputRequiredResult(input_requests={key: request})
+
+
+async def _asked_meanwhile(
+    context: ServerRequestContext[Any, Any],
+    params: CallToolRequestParams,
+    message: str,
+    schema: dict[str, Any],
+) -> Approval:
+    """The answer of a person who is asked while the request waits, which nobody does for ever."""
+    held = len(params.model_dump_json())  # beside the arguments a request may hold anything
+    if held > _LONGEST_HELD:
+        return Approval(approved=False, reason=UNSHOWN.format(long=held))
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return _decision(await context.session.elicit_form(message, schema, context.request_id))
+    except TimeoutError:
+        return Approval(approved=False, reason=_DECLINED)
 
 
 def _decision(reply: object) -> Approval:

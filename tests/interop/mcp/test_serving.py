@@ -176,6 +176,35 @@ async def test_nobody_agrees_to_what_nobody_sees(mode):
     assert "a⟨U+202E⟩b⟨U+3164⟩⟨U+E0041⟩ ⟨500 blanks⟩ c" in asked[0]
 
 
+async def test_calls_that_wait_for_a_person_are_counted_and_end(monkeypatch):
+    """A client that never answers has a few of them kept, for minutes, and nothing long."""
+    places = "agentkit.interop.mcp"
+    monkeypatch.setattr(f"{places}.library_server._MOST_WAITING", 2)
+    waiting, answered = asyncio.Semaphore(0), asyncio.Event()
+
+    async def silent(context, params):
+        waiting.release()
+        await answered.wait()
+        return ElicitResult(action="decline")
+
+    served = LibraryServer(library()).sdk_server()
+    async with Client(served, mode="legacy", elicitation_callback=silent) as client:
+        held = [asyncio.create_task(client.call_tool("wipe", {"path": "a"})) for _ in range(2)]
+        for _ in held:
+            await waiting.acquire()
+        third = await client.call_tool("wipe", {"path": "a"})
+        assert "Too many calls wait" in third.content[0].text
+        answered.set()
+        assert all(one.is_error for one in await asyncio.gather(*held))
+        answered.clear()
+        monkeypatch.setattr(f"{places}.serving._ANSWER_SECONDS", 0.1)
+        assert (await client.call_tool("wipe", {"path": "a"})).is_error
+        answered.set()
+        monkeypatch.setattr(f"{places}.serving._LONGEST_HELD", 10)
+        long = await client.call_tool("wipe", {"path": "a"})
+        assert "characters of the arguments" in long.content[0].text
+
+
 async def test_composites_run_and_tools_without_code_are_not_listed():
     """A composite runs on the code of its children; what cannot run is told to the host."""
 
