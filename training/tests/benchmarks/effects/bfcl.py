@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.evaluation import Benchmark, EvaluationReport, EvaluationSettings
 from agentkit.models.base import ChatModel
 from agentkit_training.jobs.evaluate import evaluate_job
 
@@ -65,7 +65,11 @@ def held_out(test: Benchmark, seed: int, count: int) -> Benchmark:
 
 def asked(model: ChatModel, benchmark: Benchmark, settings: EvaluationSettings) -> Answers:
     """Ask every question once, at temperature 0."""
-    report = evaluate_job(model, benchmark, settings, concurrency=1)
+    return answers_of(evaluate_job(model, benchmark, settings, concurrency=1))
+
+
+def answers_of(report: EvaluationReport) -> Answers:
+    """What was answered, of a report."""
     return Answers(
         passed={one.task: one.passed == one.attempts for one in report.results},
         labels={str(name): count for name, count in report.total.turn_labels.items()},

@@ -1,9 +1,9 @@
-"""What ToolACE-R's rounds of selection by difficulty bring, beside all samples and a random choice.
+"""What ToolACE-R's rounds of selection by difficulty bring, beside a random choice and all samples.
 
-Everything is as difficult as can be for a policy that makes no call. So each seed begins with what
-``bfcl_sft.py`` has trained, the warm policy, and with questions that it has not learned from. From
-the same weights each variant goes through the same number of rounds; in each round the policy of
-that moment says how difficult the questions are, and is fine-tuned on
+The tools' texts tell what they demand (``term must be one of 36, 48, 60``), so that who reads is
+right. Each seed begins with the fine-tuned adapter of ``arms.py``, which learned other tools. From
+there each variant goes through the same number of rounds; in each the policy of that moment says
+how difficult the questions are, and is fine-tuned on
 
 * ``selected``: those with 0 < D < 0.9 (ToolACE-R, section 3.2),
 * ``random``: as many, drawn from all,
@@ -11,12 +11,14 @@ that moment says how difficult the questions are, and is fine-tuned on
 * ``selected-refine`` and ``random-refine``: the same choices among questions and self-refine
   samples together.
 
-After each round it is asked the held-out questions; those that learned to refine, and the warm one,
-at the end once more with adaptive refinement (Algorithm 1)::
+At the end it is asked held-out questions, greedily; those that learned to refine, and the adapter
+that all began with, once more with adaptive refinement (Algorithm 1)::
 
-    python tests/benchmarks/effects/bfcl_sft.py --output bfcl-sft --seeds 1 2 3 --ways free
-    python tests/benchmarks/effects/toolace.py --output toolace --warm bfcl-sft --seeds 1 2 3 \
---summary
+    python arms.py --config coevolution.yaml --output told --seeds 1 2 3 --arms --worlds told \
+--set policy.format=json --set policy.answer_tokens=48 --set tasks.test=200 \
+--warm-set library=told/rules.json --warm-set tasks.train=192 \
+--warm-set 'tasks.kinds=[form,condition,requires]'
+    python toolace.py --output toolace --warm told --seeds 1 2 3 --summary
 
 A finished variant is kept and not done again. Seeds and variants may run as processes of their own;
 ``--summary`` prints the table of what is there.
@@ -26,25 +28,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 from collections import Counter
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
-from bfcl import EXAMPLES, asked, held_out, keep, kept, of_seed
+from bfcl import EXAMPLES, answers_of, keep, kept
 from intervals import gain, of_each_seed
 
 from agentkit._waiting import wait_for
 from agentkit.episodes import RefineMode
-from agentkit.evaluation import Benchmark, Task
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.fine_tuning.examples import make_examples
-from agentkit_training.policy.lora import load_adapter
+from agentkit_training.jobs.evaluate import evaluate_job
+from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
+from agentkit_training.tasks.hidden_constraints.family import library_of
 from agentkit_training.tasks.loading import load_tasks_for_training
-from agentkit_training.toolace.difficulty import gold_answers
 from agentkit_training.toolace.records import Strategy, ToolAceSection, ToolAceSettings
 from agentkit_training.toolace.rounds import Rounds
 
@@ -69,70 +69,57 @@ PAIRS = (
     ("random-refine", "random-refine-adaptive"),
     ("random-refine-adaptive", "selected-refine-adaptive"),
 )
-LONGEST = 512
-VALIDATION = 16
+LIBRARY = library_of("rules")
+"""The tools under texts that tell what they demand."""
 
 
-def config_of(seed: int, changes: list[str]) -> SftConfig:
-    """The example's configuration with smaller batches, so that there are more steps, and a seed's."""
+def config_of(seed: int, warm: Path, changes: list[str]) -> SftConfig:
+    """The example's configuration on other tasks, with small batches, so that there are more steps."""
     text = (EXAMPLES / "toolace.yaml").read_text(encoding="utf-8")
     own = [
-        'tasks.categories=["multiple", "live_simple", "live_multiple"]',
-        "tasks.train=null",
+        "tasks={source: hidden-constraints, kinds: [enum, unit]}",
+        "tasks.train=112",
+        "tasks.validation=14",
+        "tasks.test=200",
+        f"tasks.seed={seed}",
+        f"sft.seed={seed}",
+        "policy.lora=null",
+        f"policy.adapter={warm / str(seed) / _WARM / 'policy'}",
+        "policy.answer_tokens=48",
         "toolace.attempts=4",
         "sft.optimizer.learning_rate=3.0e-4",
-        "sft.batch_size=4",
+        "sft.batch_size=2",
     ]
-    return parse_config(text, SftConfig, changes=[*of_seed(seed), *own, *changes])
+    return parse_config(text, SftConfig, changes=[*own, *changes])
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Seed:
     """What the variants of one seed have in common.
 
     Attributes:
         number: The seed.
         output: Where parts are kept.
-        warm: Where ``bfcl_sft.py`` has kept its parts.
-        config: How to train and to ask.
-        size: How many questions are chosen from.
-        train: All that may be learned from.
-        test: The questions that are asked.
+        config: What to begin with, how to train and to ask.
     """
 
     number: int
     output: Path
-    warm: Path
     config: SftConfig
-    size: int
-    train: Benchmark
-    test: Benchmark
 
     def run(self, variant: str) -> None:
-        """Go through the rounds from the warm weights, and ask after each."""
-        if self.file(f"{variant}-adaptive" if _refines(variant) else variant).exists():
+        """Go through the rounds from the warm weights, and ask at the end."""
+        refines = variant == _WARM or VARIANTS[variant][1]
+        if self.file(f"{variant}-adaptive" if refines else variant).exists():
             return
-        base = replace(self.config.policy, lora=None).load(seed=self.number)
-        policy = load_adapter(base, self.warm / f"adapter-{self.number}")
-        steps = 0
+        policy = self.config.policy.load(seed=self.number)
+        records: list[dict[str, object]] = []
         if variant != _WARM:
-            rounds, most = self.rounds(policy, variant), self.section.rounds
-            for number in range(1, most + 1):
-                record = wait_for(rounds.run(number, 0.0, None))
-                steps += record.steps
-                taken = Counter(one.excluded or "taken" for one in record.samples)
-                part = variant if number == most else f"{variant}-round{number}"
-                self.ask(policy, part, "none", steps=steps, samples=taken)
-        else:
-            self.ask(policy, _WARM, "none", steps=0)
-        if _refines(variant):
-            self.ask(policy, f"{variant}-adaptive", "adaptive", steps=steps)
-
-    @property
-    def section(self) -> ToolAceSection:
-        """The section of ToolACE-R."""
-        assert self.config.toolace is not None  # the example has one
-        return self.config.toolace
+            records = self.rounds(policy, variant)
+            save_adapter(policy, self.output / str(self.number) / variant)
+        self.ask(policy, variant, "none", rounds=records)
+        if refines:
+            self.ask(policy, f"{variant}-adaptive", "adaptive", rounds=records)
 
     def file(self, part: str) -> Path:
         """Where a part is kept."""
@@ -140,14 +127,20 @@ class Seed:
 
     def ask(self, policy: Policy, part: str, way: RefineMode, **facts: object) -> None:
         """Ask the held-out questions, and keep what was answered."""
-        settings = replace(self.config.asking.settings(), refine=way)
-        answers = asked(self.config.policy.model(policy), self.test, settings)
+        found = evaluate_job(
+            self.config.policy.model(policy),
+            load_tasks_for_training(self.config.tasks).test,
+            replace(self.config.asking.settings(), refine=way),
+            library=LIBRARY,
+        )
+        answers = answers_of(found)
         keep(self.file(part), answers, **facts)
-        print(self.number, part, answers.right, "of", len(answers.passed), facts, flush=True)
+        print(self.number, part, answers.right, "of", len(answers.passed), flush=True)
 
-    def rounds(self, policy: Policy, variant: str) -> Rounds:
-        """The product's own rounds, on questions that the warm policy has not learned from."""
-        section, config = self.section, self.config
+    def rounds(self, policy: Policy, variant: str) -> list[dict[str, object]]:
+        """The product's own rounds; of each, its optimiser steps and what became of the samples."""
+        section, config = self.config.toolace, self.config
+        assert section is not None  # the example has one
         strategy, refines = VARIANTS[variant]
         selection = replace(section.selection, strategy=strategy, seed=self.number)
         chosen = {one.name: getattr(section, one.name) for one in fields(ToolAceSection)}
@@ -161,52 +154,21 @@ class Seed:
             sft=config.sft,
             seed=self.number,
         )
-        tasks = self.fitting(policy)
-        train = replace(self.train, tasks=tasks[VALIDATION:][: self.size])
-        return Rounds(
+        parts = load_tasks_for_training(config.tasks)
+        rounds = Rounds(
             policy=policy,
-            train=train,
-            validation=replace(self.train, tasks=tasks[:VALIDATION]),
+            train=parts.train,
+            validation=parts.validation,
             settings=settings,
+            library=LIBRARY,
         )
-
-    def fitting(self, policy: Policy) -> tuple[Task, ...]:
-        """Questions that are new to the warm policy and short enough, in the order of the seed."""
-        found = wait_for(
-            make_examples(
-                policy,
-                self.train,
-                gold_answers(self.train).answers,
-                prompting=self.config.policy.prompting(),
-                settings=self.config.asking.settings(),
-                max_tokens=LONGEST,
-            )
-        )
-        record = json.loads((self.warm / f"free-{self.number}-trained.json").read_text("utf-8"))
-        wanted = {one.task_id for one in found.rows} - set(record["taught"])
-        tasks = [task for task in self.train.tasks if task.task_id in wanted]
-        random.Random(self.number).shuffle(tasks)
-        return tuple(tasks)
-
-
-def _refines(variant: str) -> bool:
-    """Whether a variant is asked with adaptive refinement, too."""
-    return variant == _WARM or VARIANTS[variant][1]
-
-
-def seed_of(number: int, given: argparse.Namespace) -> Seed:
-    """The questions of a seed."""
-    config = config_of(number, given.changes)
-    parts = load_tasks_for_training(config.tasks)
-    return Seed(
-        number=number,
-        output=given.output,
-        warm=given.warm,
-        config=config,
-        size=given.pool,
-        train=parts.train,
-        test=held_out(parts.test, number, given.questions),
-    )
+        done: list[dict[str, object]] = []
+        for number in range(1, section.rounds + 1):
+            record = wait_for(rounds.run(number, 0.0, None))
+            samples = Counter(one.excluded or "taken" for one in record.samples)
+            done.append({"steps": record.steps, "samples": samples, "after": record.accuracy_after})
+            print(self.number, variant, number, done[-1], flush=True)
+        return done
 
 
 def read(output: Path, part: str) -> tuple[dict[tuple[int, str], bool], list[str]]:
@@ -217,7 +179,8 @@ def read(output: Path, part: str) -> tuple[dict[tuple[int, str], bool], list[str
         seed = int(file.stem.split("-")[0])
         if file.stem == f"{seed}-{part}":
             right.update({(seed, task): ok for task, ok in kept(file).passed.items()})
-            steps.append(str(json.loads(file.read_text(encoding="utf-8"))["steps"]))
+            rounds = json.loads(file.read_text(encoding="utf-8"))["rounds"]
+            steps.append(str(sum(one["steps"] for one in rounds)))
     return right, steps
 
 
@@ -238,20 +201,18 @@ def main() -> None:
     """Run what is asked for, then print what is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--warm", type=Path, required=True, help="the output of bfcl_sft.py")
+    parser.add_argument("--warm", type=Path, required=True, help="the output of arms.py")
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
     parser.add_argument("--variants", nargs="*", default=[_WARM, *VARIANTS])
-    parser.add_argument("--pool", type=int, default=352, help="questions to choose from")
-    parser.add_argument("--questions", type=int, default=400, help="held-out questions")
     parser.add_argument("--set", dest="changes", action="append", default=[])
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     given.output.mkdir(parents=True, exist_ok=True)
     for number in given.seeds:
-        seed = seed_of(number, given)
+        config = config_of(number, given.warm, given.changes)
         for variant in given.variants:
-            seed.run(variant)
+            Seed(number=number, output=given.output, config=config).run(variant)
     if given.summary:
         summary(given.output)
 
