@@ -16,7 +16,7 @@ ORDER = (
 )  # fmt: skip
 """A layer may import itself and those before it."""
 
-LEAVES = {"_loop_bound", "_proxies", "_version", "_waiting"}
+LEAVES = {"_loop_bound", "_pacing", "_proxies", "_version", "_waiting"}
 """Modules that import nothing of ours, so that every layer may import them."""
 
 FOREIGN = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import PortTakenError, UsageError
 from agentkit.server.app import missing
+from agentkit.server.protocol import http_protocol
 
 if TYPE_CHECKING:
     import socket
@@ -151,8 +152,6 @@ def _server(
     try:
         import uvicorn
         from uvicorn.server import HANDLED_SIGNALS
-
-        from agentkit.server.protocol import Http
     except ImportError as error:
         raise missing("uvicorn") from error
     url = _url(listener)
@@ -183,7 +182,7 @@ def _server(
         "access_log": False,
         "server_header": False,
         "ws": "none",
-        "http": Http,
+        "http": http_protocol(),
         "timeout_graceful_shutdown": app.state.limits.drain_seconds + _AFTER_CUT_SECONDS,
     }
     return Server(uvicorn.Config(app, **config))
