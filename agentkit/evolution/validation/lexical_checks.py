@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from agentkit.episodes.patterns import is_iban, passes_luhn
 from agentkit.episodes.secrets import KEY_FORMATS
@@ -308,8 +309,8 @@ def readings(text: str) -> Iterator[str]:
     """A text folded, and then each other way to read it that makes a difference.
 
     Letters for digits (``1gn0re``), spelled-out words (``i g n o r e``), a full stop behind each
-    word, look-alikes of other scripts, ROT13 and text written backwards. The last two are given
-    only when they turn out to hold words that hijacking texts use.
+    word, per cent signs of a URL, look-alikes of other scripts, ROT13 and text written backwards.
+    The last two are given only when they turn out to hold words that hijacking texts use.
 
     Example:
         >>> list(readings("Prix à la pièce"))
@@ -323,6 +324,8 @@ def readings(text: str) -> Iterator[str]:
         _LEET_WORD.sub(_unleeted, plain),
         _SPELLED.sub(lambda found: re.sub("[ .*_·-]", "", found.group()), plain),
     ]
+    if "%2" in text:
+        others.append(folded(unquote(text)))
     if _STACCATO.search(plain):
         others.append(re.sub(r"[.!?/|]+\s{0,2}", " ", plain))
     said = set(_LATIN_WORD.findall(plain))
