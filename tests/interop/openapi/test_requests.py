@@ -347,6 +347,10 @@ def test_a_secret_is_redacted_however_json_writes_it(secret, every):
     assert json.loads(f'"{written}"') == secret
     shown = Secrets(values=[secret]).redacted(f'{{"key": "{written}", "line": "a\\nb"}}')
     assert json.loads(shown) == {"key": "[redacted]", "line": "a\nb"}
+    within = json.dumps({"said": f'{{"key": "{written}"}}'})
+    assert json.loads(Secrets(values=[secret]).redacted(within)) == {
+        "said": '{"key": "[redacted]"}'
+    }
 
 
 async def test_a_media_type_repeats_no_secret(live, secured, answers, bound, monkeypatch):
