@@ -211,6 +211,7 @@ class Secrets:
         """A name without the secrets, in whatever case it writes them."""
         for value in filter(lambda value: len(value) >= _SHORTEST_SECRET, self.values):
             text = _in_url(value, case=re.IGNORECASE).sub(_REDACTED, text)
+            text = _in_json(value, case=re.IGNORECASE).sub(_REDACTED, text)
         return text
 
     def redacted(self, text: str) -> str:
@@ -218,7 +219,7 @@ class Secrets:
         for value in sorted(set(self.values), key=len, reverse=True):
             if len(value) < _SHORTEST_SECRET:
                 continue
-            text = text.replace(value, _REDACTED)
+            text = _PERCENT_SIGN.sub("%", text.replace(value, _REDACTED))
             if "%" in text or "+" in text:
                 text = _in_url(value).sub(_REDACTED, text)
             if "\\" in text:
@@ -227,6 +228,7 @@ class Secrets:
 
 
 _REDACTED = "[redacted]"
+_PERCENT_SIGN = re.compile(r"\\{1,7}+u0025")  # as JSON may write it
 
 
 def _percent(text: str) -> str:
@@ -242,7 +244,7 @@ def _in_url(value: str, *, case: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     return re.compile("".join(ways), case)
 
 
-def _in_json(value: str) -> re.Pattern[str]:
+def _in_json(value: str, *, case: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """A text however a JSON string may write its characters, also one within another.
 
     Three levels are read: a bound, so that a text of backslashes takes linear time.
@@ -252,7 +254,7 @@ def _in_json(value: str) -> re.Pattern[str]:
         + (r"\\{1,8}+)" if char == "\\" else rf"\\{{0,7}}+{re.escape(char)})")
         for char in value
     )
-    return re.compile("".join(ways))
+    return re.compile("".join(ways), case)
 
 
 def check_auth(auth: Mapping[str, Env], schemes: Mapping[str, SecurityScheme]) -> None:

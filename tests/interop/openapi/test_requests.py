@@ -661,7 +661,9 @@ def test_a_secret_is_redacted_however_a_url_writes_it(secret):
     """Servers encode more or less of it, with large or small digits."""
     every = "".join(f"%{byte:02x}" for byte in secret.encode())
     for form in (quote(secret), quote(secret, safe="").lower(), quote_plus(secret), every):
-        assert Secrets(values=[secret]).redacted(f"/a?key={form}&b=1") == "/a?key=[redacted]&b=1"
+        for shown in (form, form.replace("%", r"\u0025")):
+            told = Secrets(values=[secret]).redacted(f"/a?key={shown}&b=1")
+            assert told == "/a?key=[redacted]&b=1"
 
 
 async def test_answers_that_say_to_wait_do_not_hold_up_others(bound, make):
