@@ -9,15 +9,13 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
     Iterable,
     Iterator,
     Mapping,
-    MutableMapping,
 )
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit._version import __version__
@@ -27,6 +25,7 @@ from agentkit.agent.session import LibraryProvider, new_episode_id
 from agentkit.agent.types import Approval, Approver, ToolPolicy
 from agentkit.episodes.labels import ANONYMOUS
 from agentkit.errors import AgentKitError, ReadingLimitError, StoreUnavailableError
+from agentkit.interop.mcp.guard import HOLDER, Guard, KeyHolder
 from agentkit.interop.mcp.listing import require_sdk
 from agentkit.interop.mcp.serving import (
     CallRunner,
@@ -41,7 +40,6 @@ from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
 from agentkit.messages import check_sent
-from agentkit.reading import read_json
 from agentkit.tools.invocation import DepsFactory, is_tool_error, made_deps
 from agentkit.tools.tool import Tool
 
@@ -55,22 +53,10 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 _PAGE = 250  # clients over HTTP take events of a megabyte
 _POLL_SECONDS = 1.0
-_MOST_BOUND = 100_000
-"""Sessions of which is known whose key began them."""
 _MOST_SESSIONS = 1_024
 _IDLE_SECONDS = 600.0
 _MOST_WAITING = 64
 """Calls of one key that wait for a person at the same time."""
-_LONGEST_GREETING = 16_384
-"""Bytes of the request that begins a session, which keeps what its client says of itself."""
-_LONGEST_BODY = 4 << 20  # as in the official library
-_HEALTH_PATH = "/healthz"
-_HOLDER = "agentkit.key_holder"  # in the scope of a request
-
-App: TypeAlias = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
-
-KeyHolder: TypeAlias = Callable[[str], str | None]
-"""The name of a key's holder; None for an unknown key."""
 
 
 class LibraryServer:
@@ -210,7 +196,8 @@ class LibraryServer:
         manager.max_sessions = _MOST_SESSIONS
         manager.session_idle_timeout = _IDLE_SECONDS
         open_sessions = manager._server_instances  # noqa: SLF001 - it counts them for nobody else
-        app.add_middleware(Guard, holder=holder, open_sessions=open_sessions)
+        share = _MOST_SESSIONS // 2
+        app.add_middleware(Guard, holder=holder, open_sessions=open_sessions, share=share)
         return app
 
     async def drain(self, seconds: float) -> None:
@@ -359,123 +346,6 @@ class _Listeners:
                 self._sessions.pop(key, None)
 
 
-class Guard:
-    """The HTTP layer before a library: keys and a liveness page.
-
-    Args:
-        app: The ASGI application; it answers clients that hold a key.
-        holder: Knows the keys; None lets everybody in.
-        open_sessions: The ids of the sessions that are open; one key may hold half of them.
-    """
-
-    def __init__(
-        self, app: App, holder: KeyHolder | None = None, open_sessions: Collection[str] = ()
-    ) -> None:
-        self._app = app
-        self._holder = holder
-        self._open = open_sessions
-        self._begun: OrderedDict[bytes, str] = OrderedDict()
-
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        """Answer a request for the health, refuse one without a key, and hand on the others.
-
-        Those that are handed on say whose key they came with.
-        """
-        from starlette.responses import JSONResponse
-
-        app: Any = self._app
-        if scope["type"] == "http" and scope["path"] == _HEALTH_PATH:
-            app = JSONResponse({"status": "ok"})
-        elif scope["type"] == "http" and self._holder is not None:
-            scope[_HOLDER] = self._name(scope, self._holder)
-            if scope[_HOLDER] is None:
-                error = "no valid key; send the header Authorization: Bearer KEY"
-                app = JSONResponse({"error": error}, 401, {"WWW-Authenticate": "Bearer"})
-            elif any(self._is_of_another(scope[_HOLDER], one) for one in _sessions_in(scope)):
-                app = JSONResponse({"error": "no such session of this key"}, 404)
-            elif not _sessions_in(scope) and self._has_its_share(scope[_HOLDER]):
-                error = "this key has half of all sessions that may be open; end some"
-                app = JSONResponse({"error": error}, 503)
-            else:
-                send = self._noting(scope[_HOLDER], send)
-        if app is self._app and scope["type"] == "http":
-            headers = scope["headers"]  # nothing is kept that a stream could be resumed from
-            scope["headers"] = [one for one in headers if one[0].lower() != b"last-event-id"]
-            if scope["method"] == "POST" and not _sessions_in(scope):
-                body = await _whole_body(receive)
-                if body is None or _is_long_greeting(body):
-                    app = JSONResponse({"error": "the request is too long"}, 413)
-                receive = _given_first(body or b"", receive)
-        await app(scope, receive, send)
-
-    def _is_of_another(self, name: str, session: bytes) -> bool:
-        return self._begun.get(session, name) != name
-
-    def _has_its_share(self, name: str) -> bool:
-        held = sum(self._begun.get(one.encode()) == name for one in self._open)
-        return held >= max(_MOST_SESSIONS // 2, 1)
-
-    def _noting(self, name: str, send: Any) -> Any:
-        """Sends, and notes the session that an answer begins as the key's."""
-
-        async def noting(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                for session in _sessions_in(message):
-                    self._begun.setdefault(session, name)
-                while len(self._begun) > _MOST_BOUND:
-                    self._begun.popitem(last=False)
-            await send(message)
-
-        return noting
-
-    @staticmethod
-    def _name(scope: MutableMapping[str, Any], holder: KeyHolder) -> str | None:
-        """The name of the holder of a request's key; None without a valid one."""
-        headers = [text for name, text in scope["headers"] if name == b"authorization"]
-        scheme, _, key = (headers[0] if len(headers) == 1 else b"").decode("latin-1").partition(" ")
-        return holder(key.strip()) if scheme.lower() == "bearer" else None
-
-
-def _sessions_in(message: Mapping[str, Any]) -> list[bytes]:
-    """The sessions that the headers of a request or an answer name."""
-    headers = message.get("headers", ())
-    return [bytes(text) for name, text in headers if bytes(name).lower() == b"mcp-session-id"]
-
-
-async def _whole_body(receive: Callable[[], Awaitable[Any]]) -> bytes | None:
-    """The body of a request; None for one that is longer than any that is read."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > _LONGEST_BODY:
-            return None
-        if not message.get("more_body"):  # also when the client is gone
-            return bytes(body)
-
-
-def _given_first(body: bytes, receive: Callable[[], Awaitable[Any]]) -> Callable[[], Any]:
-    """A ``receive`` that gives the body that was read, then what comes."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Any:
-        return waiting.pop() if waiting else await receive()
-
-    return receive_again
-
-
-def _is_long_greeting(body: bytes) -> bool:
-    """Whether a body begins a session and is longer than an honest client's."""
-    if len(body) <= _LONGEST_GREETING:
-        return False
-    try:
-        said = read_json(body)
-    except ValueError:  # the official library says so
-        return False
-    messages = said if isinstance(said, list) else [said]
-    return any(isinstance(one, dict) and one.get("method") == "initialize" for one in messages)
-
-
 def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """A handler whose unexpected errors are logged; the official library would send their text."""
 
@@ -511,7 +381,7 @@ def _client(context: ServerRequestContext[Any, Any]) -> str:
 def _user(context: ServerRequestContext[Any, Any]) -> str:
     """The holder of the key that came with the request; without one everybody is the same user."""
     scope: Mapping[str, Any] = getattr(context.request, "scope", {})
-    return scope.get(_HOLDER) or ANONYMOUS
+    return scope.get(HOLDER) or ANONYMOUS
 
 
 def _listing(records: list[dict[str, Any]], cursor: str | None = None) -> dict[str, Any]:
