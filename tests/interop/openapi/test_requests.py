@@ -7,6 +7,7 @@ import json
 import socket
 import time
 import tracemalloc
+from contextlib import asynccontextmanager
 from urllib.parse import quote, quote_plus
 
 import httpcore
@@ -636,21 +637,29 @@ async def test_an_answer_of_very_many_values_is_not_decoded(make, count, fits):
         await tool()
 
 
-async def test_an_answer_in_crumbs_does_not_hold_up_others(make):
-    """Others get their turn, and soon nobody reads on; an answer in honest pieces is read."""
-    turns = 0
+@asynccontextmanager
+async def others():
+    """Counts the turns that the event loop gives to others meanwhile."""
+    turns = [0]
 
-    async def others():
-        nonlocal turns
+    async def take():
         while True:
-            turns += 1
+            turns[0] += 1
             await asyncio.sleep(0)
 
-    beside = asyncio.create_task(others())
-    with pytest.raises(ToolFailed, match=r"in more than 4,0.. pieces of a few bytes"):
-        await answering(make, [b"1"] * 1_000_000, **{"content-type": "text/plain"})()
-    beside.cancel()
-    assert turns > 30
+    beside = asyncio.create_task(take())
+    try:
+        yield turns
+    finally:
+        beside.cancel()
+
+
+async def test_an_answer_in_crumbs_does_not_hold_up_others(make):
+    """Others get their turn, and soon nobody reads on; an answer in honest pieces is read."""
+    async with others() as turns:
+        with pytest.raises(ToolFailed, match=r"in more than 4,0.. pieces of a few bytes"):
+            await answering(make, [b"1"] * 1_000_000, **{"content-type": "text/plain"})()
+    assert turns[0] > 30
     pieces = [b"x" * 80] * 10_000
     told = await answering(make, pieces, **{"content-type": "text/plain"})()
     assert len(told) == 800_000
@@ -668,13 +677,6 @@ def test_a_secret_is_redacted_however_a_url_writes_it(secret):
 
 async def test_answers_that_say_to_wait_do_not_hold_up_others(bound, make):
     """A server may send ``100 Continue`` by the thousand before its answer, and in one piece."""
-    turns = 0
-
-    async def others():
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
 
     async def answers(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -685,10 +687,9 @@ async def test_answers_that_say_to_wait_do_not_hold_up_others(bound, make):
     async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         (get,) = bound(make.operation(), server=f"http://127.0.0.1:{port}")
-        beside = asyncio.create_task(others())
-        assert await get() == "done"
-        beside.cancel()
-    assert turns > 20_000 * 18 / 4_096
+        async with others() as turns:
+            assert await get() == "done"
+    assert turns[0] > 20_000 * 18 / 4_096
 
 
 async def test_a_server_that_does_not_answer(live, make, bound):
