@@ -27,6 +27,7 @@ from agentkit.messages import AssistantMessage, SystemMessage, Usage, UserMessag
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.retrieval.cards import first_sentence
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.patterns import written_out
 
 _SETTINGS = ModelSettings(temperature=0.2, top_p=0.95, max_tokens=4096)
 """The paper's settings for prompts other than rollouts (Appendix D and Table 4)."""
@@ -198,7 +199,7 @@ def _trajectory(episode: Episode, names: Mapping[str, str]) -> str:
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    one_line = " ".join(text.replace("```", "'''").split())
+    one_line = written_out(" ".join(text.replace("```", "'''").split()))
     return one_line if len(one_line) <= _LONGEST_VALUE else f"{one_line[:_LONGEST_VALUE]}\u2026"
 
 

@@ -21,7 +21,12 @@ from typing import Any, Generic, TypeVar
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit.evolution.proposal import Observations, Proposal
-from agentkit.evolution.proposers.streams import PROPOSER_SETTINGS, Prompt
+from agentkit.evolution.proposers.streams import (
+    LONGEST_DEFINITION,
+    PROPOSER_SETTINGS,
+    Prompt,
+    shown,
+)
 from agentkit.messages import Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest
 from agentkit.tools.definition import ToolDefinition, is_instructions
@@ -232,7 +237,11 @@ class _Adapter(Generic[Case]):
     ) -> dict[str, list[dict[str, str]]]:
         """What the model that reflects is shown of each case."""
         records = [
-            {"Task": str(case), "Score": f"{score.value:g}", "Feedback": score.feedback}
+            {
+                "Task": shown(str(case), most=LONGEST_DEFINITION),
+                "Score": f"{score.value:g}",
+                "Feedback": shown(score.feedback, most=LONGEST_DEFINITION),
+            }
             for case, score in eval_batch.trajectories
         ]
         return dict.fromkeys(components_to_update, records)

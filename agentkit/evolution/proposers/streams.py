@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from agentkit.library.library import Library
 from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.tools.definition import ToolDefinition, is_instructions
+from agentkit.tools.patterns import written_out
 from agentkit.tools.rules import rule_to_json
 
 # --- Prompts of the model proposers: versioned files, filled in, and known by their hash ---------
@@ -47,7 +47,7 @@ PROPOSER_SETTINGS = ModelSettings(temperature=0.2, max_tokens=2048)
 
 _SYSTEM = "You write documentation of tools for language models. You answer in the form asked for."
 _LONGEST_SHOWN = 600
-_LONGEST_DEFINITION = 10_000
+LONGEST_DEFINITION = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +95,8 @@ class Prompt:
             output_schema: What the answer is held to; None for a block between tags.
         """
         text = Template(self.text).substitute(
-            tool=shown(_described(definition), most=_LONGEST_DEFINITION),
-            schema=shown(definition.signature.parameters, most=_LONGEST_DEFINITION),
+            tool=shown(_described(definition), most=LONGEST_DEFINITION),
+            schema=shown(definition.signature.parameters, most=LONGEST_DEFINITION),
             episodes=episodes,
             name=json.dumps(definition.name, ensure_ascii=False),
         )
@@ -125,17 +125,13 @@ def _described(definition: ToolDefinition) -> dict[str, Any]:
     return record
 
 
-_UNSEEN = re.compile(r"[\u007f-\u00a0\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
-"""Signs that look like an end of line, turn the line around or are not seen."""
-
-
 def shown(value: Any, *, most: int = _LONGEST_SHOWN) -> str:
     """Data as JSON on one line, cut to a length; tags of a block in it are broken up."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         text = "(cannot be shown)"
-    text = _UNSEEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+    text = written_out(text, lambda sign: json.dumps(chr(sign))[1:-1])
     text = text.replace("description>", "description >")
     return text if len(text) <= most else f"{text[:most]}… (shortened)"
 
