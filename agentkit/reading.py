@@ -32,8 +32,11 @@ _STREAMED_RATIO = 1_032
 _VALUES = 500_000
 _BYTES_A_VALUE = 16  # of definitions and episodes; a value takes some 100 bytes of memory
 _PIECE = 1 << 20
+_ANSWER_CHARACTERS = 1_000_000  # the longest answers of models have half as much
+_ANSWER_VALUES = 100_000
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear on any text
+_FENCED = re.compile(r"```(?:json)?[ \t\r]*\n(.*?)```", re.DOTALL)
 
 
 def expanded_limit(stored: int) -> int:
@@ -200,6 +203,28 @@ def read_once(text: str | bytes) -> Any:
         return found
 
     return read_json(text, decode=lambda known: json.loads(known, object_pairs_hook=once))
+
+
+def read_answer(text: str) -> Any:
+    r"""The data of a JSON text that a model wrote, alone or in a code fence.
+
+    Raises:
+        ReadingLimitError: It is longer, or holds more values, than models answer with.
+        ValueError: It is not JSON.
+
+    Example:
+        >>> read_answer('Here it is:\n```json\n{"a": 1}\n```')
+        {'a': 1}
+    """
+    if len(text) > _ANSWER_CHARACTERS:
+        raise ReadingLimitError(
+            f"it has {len(text):,} characters, more than {_ANSWER_CHARACTERS:,}"
+        )
+    fenced = _FENCED.search(text)
+    written = fenced[1] if fenced else text
+    if (count := _values(written, _ANSWER_VALUES)) > _ANSWER_VALUES:
+        raise ReadingLimitError(f"it holds {count:,} values, more than {_ANSWER_VALUES:,}")
+    return read_json(written)
 
 
 def check_values(text: str | bytes, *, most: int = 0) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.messages import JsonObject, is_finite
+from agentkit.reading import read_answer
 from agentkit.tools.error_messages import problems_of
 from agentkit.tools.schema_validator import UncheckableError, schema_errors
 
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+_MOST_PROBLEMS = 1_000  # more are only counted: a list of them takes a second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +43,8 @@ class OutputFormat:
             when nothing is wrong.
         """
         try:
-            data = json.loads(_unfenced(text))
-        except (ValueError, RecursionError) as error:
+            data = read_answer(text)
+        except ValueError as error:
             return None, f"The answer is not JSON: {error}."
         if not is_finite(data):
             return None, "The answer is not JSON: it holds a number beyond all bounds, or NaN."
@@ -57,6 +56,8 @@ class OutputFormat:
         try:
             return self.adapter.validate_python(data), ""
         except ValidationError as error:
+            if (count := error.error_count()) > _MOST_PROBLEMS:
+                return None, f"The answer does not fit, in {count:,} places."
             found = "; ".join(
                 f"{'.'.join(map(str, e['loc'])) or 'answer'}: {e['msg']}"
                 for e in error.errors()[:5]
@@ -75,8 +76,3 @@ class OutputFormat:
     def to_data(self, value: Any) -> Any:
         """The value as JSON data, for the episode."""
         return value if self.adapter is None else self.adapter.dump_python(value, mode="json")
-
-
-def _unfenced(text: str) -> str:
-    fenced = _FENCED.search(text)
-    return fenced.group(1) if fenced else text.strip()

@@ -43,6 +43,7 @@ from agentkit.interop.mcp.transports import HttpPlace, Place, StdioPlace
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.directory.files import from_yaml
 from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.sources.json_records import RejectedEntry, definitions_from_json
@@ -172,8 +173,8 @@ def _is_openapi(data: bytes) -> bool:
     text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] in {b"{", b"["}:
         try:
-            return openapi.is_openapi(json.loads(text))
-        except (ValueError, RecursionError):
+            return openapi.is_openapi(read_json(text))
+        except ValueError:
             return False
     return any(line.startswith((b"openapi:", b"swagger:")) for line in text.splitlines()[:200])
 

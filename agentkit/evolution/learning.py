@@ -136,7 +136,7 @@ def suspicious_part(value: Any) -> str | None:
     return found[0].message if found else None
 
 
-_WRITTEN_NAME = re.compile(r"[\w.-]*\w")
+_WRITTEN_NAME = re.compile(r"[\w.-]+")
 _ORDERS_CALL = (
     r"(?:call|use|run|invoke|execute|trigger)(?:ing)?\s{1,3}(?:the\s{1,3}|tool\s{1,3}){0,2}"
 )
@@ -152,7 +152,8 @@ def calls_another(value: Any, names: AbstractSet[str], own: str = "") -> bool:
         [True, True, False]
     """
     for text in filter(lambda part: isinstance(part, str), _parts(value)):
-        for name in names & set(_WRITTEN_NAME.findall(text)) - {own}:
+        found = {name.rstrip(".-") for name in _WRITTEN_NAME.findall(text)}
+        for name in names & found - {own}:
             written = re.escape(name)
             called = rf"{_ORDERS_CALL}{written}(?!\w)|[`{{(\[]\s?{written}(?!\w)|(?<!\w){written}\("
             if not name.isalpha() or re.search(called, text, re.IGNORECASE):

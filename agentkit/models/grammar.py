@@ -430,7 +430,7 @@ def _is_plain(keyword: str, value: Any) -> bool:
 
 
 _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_"}
-_SPELLED = re.compile(r"\[(?P<members>(?:\\.|[^\]\\])*)\]|\\(?P<escaped>.)")
+_SPELLED = re.compile(r"\[(?P<members>(?:\\.|[^\[\]\\])*+)\]|\\(?P<escaped>.)")
 _PLAIN = re.compile(
     r"""\^(?: [A-Za-z0-9 _\-:,;@\#%&=~!'<>/]  # characters that stand for themselves
         | \\ [$.\[\](){}|*+?^]

@@ -235,6 +235,21 @@ async def test_an_answer_that_never_fits_ends_the_run():
     assert (result.stop_reason, result.output, result.text) == ("output_invalid", None, "no")
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f"[{'[],' * 400_000}[]]", "1,200,004 characters, more than 1,000,000"),
+        (f"[{'1,' * 150_000}1]", "150,002 values, more than 100,000"),
+        (f"[{'[],' * 2_000}[]]", "does not fit, in 2,001 places"),
+    ],
+)
+async def test_an_answer_larger_than_models_write_holds_up_nobody(text, why):
+    """It is counted before it is built, and what is wrong with it is not listed."""
+    model = ScriptedModel([text, "[1]"])
+    assert (await Agent(model, output_type=list[int]).run("?")).output == [1]
+    assert why in model.requests[1].messages[-1].text
+
+
 def answer(reason, text="The answer is", calls=()):
     """What a model says, and why it stopped."""
     message = AssistantMessage(text=text, tool_calls=calls)

@@ -175,7 +175,7 @@ _BROKEN = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(
-    r"[\W_]*(todo|tbd|fixme|n/?a|none|null|undefined|description|no description( available| "
+    r"[\W_]*+(todo|tbd|fixme|n/?a|none|null|undefined|description|no description( available| "
     r"provided)?|placeholder|lorem ipsum.*|x{3,}|string|text|test|foo|asdf)?[\W_]*",
     re.IGNORECASE | re.DOTALL,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -41,6 +40,7 @@ from agentkit.messages import (
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.models.grammar import closed_object
 from agentkit.models.prompted import mark_for
+from agentkit.reading import read_answer
 
 _ROUNDING = 1e-6
 
@@ -173,7 +173,6 @@ each entry is {{"reason": one short sentence, "judgement": "met", "not_met" or "
 _AGAIN = """\
 That could not be read: {problem}. Answer again, with the JSON object alone."""
 
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL)
 _LONGEST_TEXT = 20_000
 _LONGEST_VALUE = 2_000
 
@@ -241,10 +240,9 @@ def read_findings(text: str, criteria: Mapping[str, str]) -> Mapping[str, Findin
         text: The answer; a code fence around it does not matter.
         criteria: A sentence for each name. Each has to be judged; further entries are ignored.
     """
-    fenced = _FENCED.search(text)
     try:
-        data: Any = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError) as error:
+        data = read_answer(text)
+    except ValueError as error:
         return f"it is not JSON ({error})"
     if not isinstance(data, dict):
         return "it is not a JSON object"

@@ -8,7 +8,6 @@ the contract is not a model's to change.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.models.grammar import closed_object
+from agentkit.reading import read_json
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition, is_instructions
 from agentkit.tools.rules import rule_from_json
@@ -175,7 +175,7 @@ def _said(text: str) -> Mapping[str, Any]:
     if body.startswith("```") and body.endswith("```") and len(body) >= 6:
         body = body[:-3].partition("\n")[2].strip()
     try:
-        given = json.loads(body) if body.startswith(("{", "[")) else _labelled(body)
+        given = read_json(body) if body.startswith(("{", "[")) else _labelled(body)
         problem = "" if is_json([text, given]) else "it holds NaN, or half of a surrogate pair"
     except (ValueError, RecursionError) as error:
         problem = str(error)[:200] or "it is nested too deeply"

@@ -435,7 +435,7 @@ def is_own_form(words: str, pattern: str) -> bool:
 
 def _has_alternatives(pattern: str) -> bool:
     """Whether a bar stands outside of all groups, so that an anchor binds one side only."""
-    bare = re.sub(r"\\.|\[\^?\]?[^\]]*\]", "", pattern)
+    bare = re.sub(r"\\.|\[\^?\]?[^\]]*(?:\]|\Z)", "", pattern)
     depth = 0
     for character in bare:
         depth += (character == "(") - (character == ")")

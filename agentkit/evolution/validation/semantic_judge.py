@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any
 
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.validation.report import ProposedChange
@@ -29,6 +28,7 @@ from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.models.grammar import closed_object
 from agentkit.models.prompted import mark_for
+from agentkit.reading import read_once
 from agentkit.tools.definition import is_instructions
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.schema_validator import fits
@@ -149,8 +149,8 @@ def read_answer(text: str) -> Mapping[str, tuple[str, str]]:
         ValueError: it has not exactly the entries that were asked for
     """
     try:
-        data = json.loads(text, object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError) as error:
+        data = read_once(text)
+    except ValueError as error:
         raise ValueError(f"it is not one JSON object ({str(error)[:100]})") from error
     if fits(data, _answer_schema()) is not True:
         raise ValueError("it has not exactly the entries that were asked for")
@@ -163,13 +163,6 @@ def _answer_schema() -> JsonObject:
     holds = {"type": "string", "enum": list(_HOLDS)}
     entry = closed_object({"reason": {"type": "string"}, "holds": holds})
     return closed_object(dict.fromkeys(CRITERIA, entry))
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        raise ValueError("an entry stands there twice")
-    return record
 
 
 def _material(change: ProposedChange) -> str:
