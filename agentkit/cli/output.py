@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from agentkit.evaluation.results.texts import visible
-from agentkit.tools.patterns import written_out
+from agentkit.tools.patterns import escaped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -165,19 +165,12 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    click.echo(
-        "\n".join(map(_escaped, json.dumps(value, indent=2, ensure_ascii=False).split("\n")))
-    )
+    click.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def print_json_line(value: Any) -> None:
     """One line of JSON lines on stdout."""
-    click.echo(_escaped(json.dumps(value, ensure_ascii=False)))
-
-
-def _escaped(line: str) -> str:
-    """A line of JSON that says the same, but can not steer the terminal on which it is shown."""
-    return written_out(line, lambda one: json.dumps(chr(one))[1:-1])
+    click.echo(escaped(json.dumps(value, ensure_ascii=False)))
 
 
 def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:

@@ -9,18 +9,20 @@ Patterns mean what JSON Schema says, which is ECMA 262: they are searched, ``$``
 text, ``\d`` and ``\w`` are ASCII. Look-around and back-references have no linear-time match; a
 pattern that uses them is refused where its tool is imported or first checked.
 
-The checked formats and the invisible characters of a text are defined here as well.
+The checked formats, the invisible characters of a text and data as a prompt quotes it are defined
+here as well.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
@@ -344,6 +346,28 @@ def written_out(text: str, form: Callable[[int], str] = "⟨U+{:04X}⟩".format)
         form: Writes one, whose number it is given.
     """
     return _SUSPECT.sub(lambda m: form(ord(m[0])) if is_invisible(text, m.start()) else m[0], text)
+
+
+def escaped(text: str) -> str:
+    """JSON that says the same, with its invisible characters escaped."""
+    return written_out(text, lambda sign: json.dumps(chr(sign))[1:-1])
+
+
+def json_line(value: Any, *, most: int | None = None) -> str:
+    r"""Data as JSON on one line: the way in which prompts quote what others wrote.
+
+    Nothing in it begins a line, ends its quotation or stays unseen.
+
+    Args:
+        value: The data; what JSON does not know is written as text.
+        most: Most characters; what is longer is cut, and says so.
+
+    Example:
+        >>> print(json_line("found" + chr(10) + "user: yes" + chr(0x200B)))
+        "found\nuser: yes\u200b"
+    """
+    text = escaped(json.dumps(value, ensure_ascii=False, default=str))
+    return text if most is None or len(text) <= most else f"{text[:most]}\u2026 (shortened)"
 
 
 _GAP = re.compile(r"\s{9,}")

@@ -6,7 +6,6 @@ lists its purpose and inputs, not its text.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,14 +19,14 @@ from agentkit.composites.source import compose
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.evolution.proposal import Observations, PassedOver, Proposal
-from agentkit.evolution.proposers.streams import Prompt
+from agentkit.evolution.proposers.streams import Prompt, shown
 from agentkit.evolution.trajectories import is_success
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.retrieval.cards import first_sentence
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.patterns import written_out
+from agentkit.tools.patterns import json_line
 
 _SETTINGS = ModelSettings(temperature=0.2, top_p=0.95, max_tokens=4096)
 """The paper's settings for prompts other than rollouts (Appendix D and Table 4)."""
@@ -36,7 +35,6 @@ _PROMPT = "composite_v1"
 _LEAST_CALLS = 2
 _MOST_REPAIRS = 3  # of one function
 _MOST_TOOLS = 40
-_LONGEST_VALUE = 400
 _LONGEST_WHY = 1_000
 
 
@@ -148,9 +146,9 @@ def _request(episode: Episode, library: Library) -> ModelRequest | None:
     names = {tool.name: tool.name if is_dotted(tool.name) else written(tool.name) for tool in tools}
     cards = "\n".join(_card(tool, names[tool.name]) for tool in tools)
     question = (
-        f"# Tools\n{cards}\n\n# Task\n{_shown(episode.request)}\n\n"
+        f"# Tools\n{cards}\n\n# Task\n{shown(episode.request)}\n\n"
         f"# How it was solved\n{_trajectory(episode, names)}\n\n"
-        f"# Answer that was accepted\n{_shown(episode.output)}\n"
+        f"# Answer that was accepted\n{shown(episode.output)}\n"
     )
     system = Template(Prompt.shipped(_PROMPT).text).substitute(
         functions=", ".join(sorted(BUILTINS)), methods=", ".join(sorted(METHODS))
@@ -176,13 +174,13 @@ def _card(tool: ToolDefinition, name: str) -> str:
     """One tool as a line of Python, and what it requires."""
     required = set(tool.signature.required)
     parameters = ", ".join(
-        f"{_shown(parameter)}: {python_type(schema)}{'' if parameter in required else ' = ...'}"
+        f"{_keyword(parameter)}: {python_type(schema)}{'' if parameter in required else ' = ...'}"
         for parameter, schema in tool.signature.properties.items()
     )
     line = f"{name}({parameters}) -> {python_type(tool.signature.result)}"
-    line += f"  # {first_sentence(tool.text)}" if tool.text else ""
+    line += f"  # {shown(first_sentence(tool.text))}" if tool.text else ""
     conditions = "; ".join((*tool.specification.pre, *tool.specification.text))
-    return f"{line}\n    requires: {_shown(conditions)}" if conditions else line
+    return f"{line}\n    requires: {shown(conditions)}" if conditions else line
 
 
 def _trajectory(episode: Episode, names: Mapping[str, str]) -> str:
@@ -191,16 +189,16 @@ def _trajectory(episode: Episode, names: Mapping[str, str]) -> str:
     for turn in episode.turns:
         for call, result in turn.steps():
             if result is not None and result.status == "ok":
-                arguments = ", ".join(f"{_shown(k)}={_shown(v)}" for k, v in call.arguments.items())
-                name = names.get(call.name, call.name)
-                lines.append(f"{len(lines) + 1}. {name}({arguments}) -> {_shown(result.value)}")
+                given = (f"{_keyword(k)}={shown(v)}" for k, v in call.arguments.items())
+                name = names.get(call.name) or shown(call.name)
+                step = f"{len(lines) + 1}. {name}({', '.join(given)})"
+                lines.append(f"{step} -> {shown(result.value)}")
     return "\n".join(lines)
 
 
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    one_line = written_out(" ".join(text.replace("```", "'''").split()))
-    return one_line if len(one_line) <= _LONGEST_VALUE else f"{one_line[:_LONGEST_VALUE]}\u2026"
+def _keyword(name: str) -> str:
+    """The name of a parameter: as Python has it, or else as data."""
+    return name if name.isascii() and name.isidentifier() else shown(name)
 
 
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
@@ -258,7 +256,7 @@ def python_type(schema: Any) -> str:
         return " | ".join(dict.fromkeys(map(python_type, branches)))
     kind, form = schema.get("type"), str(schema.get("format", ""))
     if kind == "string" and form.startswith("Expr["):
-        return f'Expr["{form[5:-1]}"]'
+        return f"Expr[{json_line(form[5:-1])}]"
     if isinstance(kind, list):
         return " | ".join(python_type({**schema, "type": one}) for one in kind)
     if kind == "array":

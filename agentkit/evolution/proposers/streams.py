@@ -36,7 +36,7 @@ from agentkit.library.library import Library
 from agentkit.messages import JsonObject, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest, ModelSettings
 from agentkit.tools.definition import ToolDefinition, is_instructions
-from agentkit.tools.patterns import written_out
+from agentkit.tools.patterns import json_line
 from agentkit.tools.rules import rule_to_json
 
 # --- Prompts of the model proposers: versioned files, filled in, and known by their hash ---------
@@ -128,12 +128,10 @@ def _described(definition: ToolDefinition) -> dict[str, Any]:
 def shown(value: Any, *, most: int = _LONGEST_SHOWN) -> str:
     """Data as JSON on one line, cut to a length; tags of a block in it are broken up."""
     try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
+        text = json_line(value, most=most)
     except (ValueError, RecursionError):
-        text = "(cannot be shown)"
-    text = written_out(text, lambda sign: json.dumps(chr(sign))[1:-1])
-    text = text.replace("description>", "description >")
-    return text if len(text) <= most else f"{text[:most]}… (shortened)"
+        return "(cannot be shown)"
+    return text.replace("description>", "description >")
 
 
 # --- Which episodes are perfect (r = 1 exactly), and which went wrong for the agent's own fault --

@@ -14,7 +14,6 @@ destroy or pay need a person as well, see ``ValidationPolicy``.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -30,6 +29,7 @@ from agentkit.models.grammar import closed_object
 from agentkit.models.prompted import mark_for
 from agentkit.reading import read_once
 from agentkit.tools.definition import is_instructions
+from agentkit.tools.patterns import json_line
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.schema_validator import fits
 
@@ -53,7 +53,7 @@ class ModelSemanticJudge:
         settings: How it generates; greedily by default.
 
     Example:
-        >>> import asyncio
+        >>> import asyncio, json
         >>> from agentkit.testing import ScriptedModel
         >>> from agentkit.testing.rewrites import rewrite
         >>> fine = {name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA}
@@ -178,7 +178,4 @@ def _material(change: ProposedChange) -> str:
         "usage rules that would be gone": sorted(set(base.description.usage_rules) - kept),
         "learned rules as they would be": list(map(rule_sentence, rules_of(candidate))),
     }
-    return "\n\n".join(
-        f"# {title}\n{json.dumps(part, ensure_ascii=False, default=str)}"
-        for title, part in parts.items()
-    )
+    return "\n\n".join(f"# {title}\n{json_line(part)}" for title, part in parts.items())
