@@ -95,7 +95,7 @@ def test_commands_refuse_a_compressed_bomb(bomb, tmp_path):
         path.write_bytes(bomb)
     store = ["--store", f"sqlite:///{tmp_path / 'a.db'}"]
     told = {
-        ("tools", "import", str(bombs[0])): "AGENTKIT_READ_LIMIT",
+        ("tools", "import", "--yes", str(bombs[0])): "AGENTKIT_READ_LIMIT",
         ("import", str(bombs[1])): "is neither an artifact nor a file of episodes",  # by its head
     }
     for command, words in told.items():
@@ -120,7 +120,7 @@ class Endless(io.RawIOBase):
         return len(buffer)
 
 
-@pytest.mark.parametrize("command", [["tools", "import", "-"], ["run", "-"]])
+@pytest.mark.parametrize("command", [["tools", "import", "--yes", "-"], ["run", "-"]])
 def test_a_stream_without_an_end_is_read_to_a_bound(command, monkeypatch):
     """A command that reads what never ends says so in one line."""
     stream = io.BufferedReader(Endless())

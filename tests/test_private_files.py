@@ -108,7 +108,7 @@ def test_the_folder_of_a_project(tmp_path, monkeypatch):
     """The folder .agentkit is the owner's, and so is the store in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tools.json").write_text('[{"name": "ping", "description": "Ping a host."}]')
-    result = CliRunner().invoke(main, ["tools", "import", "tools.json"])
+    result = CliRunner().invoke(main, ["tools", "import", "--yes", "tools.json"])
     assert result.exit_code == 0, result.output
     made = [path for path in tmp_path.rglob("*.db*") if path.is_file()]
     assert made
@@ -126,7 +126,7 @@ def test_a_link_in_the_folder_of_a_project(tmp_path, monkeypatch, name):
     link.symlink_to(tmp_path / "victim" / "file" if name else tmp_path / "victim")
     (tmp_path / "tools.json").write_text('[{"name": "ping", "description": "Ping a host."}]')
     store = "sqlite:///.agentkit/library.db"
-    result = CliRunner().invoke(main, ["tools", "import", "tools.json", "--store", store])
+    result = CliRunner().invoke(main, ["tools", "import", "--yes", "tools.json", "--store", store])
     assert result.exit_code != 0
     assert "is a link" in result.output
     assert list((tmp_path / "victim").iterdir()) == []

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import click
@@ -91,6 +91,7 @@ def import_(
     prefix: str = "",
     on_conflict: OnConflict,
     overrule: tuple[str, ...] = (),
+    yes: bool = False,
     reason: Reason,
     store_url: StoreUrl,
 ) -> Output:
@@ -100,6 +101,7 @@ def import_(
     the .yaml files of a 'dir:' store, and OpenAPI 3 descriptions as JSON or YAML, whose operations
     become tools.
 
+    All that models will read of the tools is shown, and you are asked whether to import them.
     Unusable entries are reported, and so are tools whose words address the model, ask for secrets
     or hide characters; the exit status is then 1, and the others are imported in one new library
     version. Programs that call what is not declared read-only, rules that demand other tools, and
@@ -109,12 +111,13 @@ def import_(
         prefix (TEXT): Comes before the name of each operation (OpenAPI).
         overrule (TOOL): Import a tool although checks speak against its words, or although it
             would wait, because you read it
+        yes: Do not show and ask; needed without a terminal.
 
     Examples:
       agentkit tools import catalogue.json
       agentkit tools import functions.jsonl --on-conflict skip
       agentkit tools import openapi.yaml --prefix github_
-      curl -s https://example.com/tools.json | agentkit tools import -
+      cat tools/*.jsonl | agentkit tools import --yes -
     """
     data = read_content(file)
     if ARTIFACT in data[:200]:
@@ -139,6 +142,7 @@ def import_(
     }
     passed = [one for one in definitions if one.name not in against]
     with opened(store_url) as store:
+        ask_for(passed, store.load(), on_conflict, yes=yes)
         plan, version = _import_definitions(store, passed, on_conflict, why, vouched=overrule)
         waiting: Sequence[ImportedTool] = ()
         if plan.held:
@@ -166,6 +170,44 @@ def import_(
         record["openapi"] = api.to_json()
     is_short = any(counts.values()) or (api is not None and bool(api.unusable))
     return _imported(plan, version, record, counts, failed=is_short)
+
+
+def ask_for(
+    definitions: Iterable[ToolDefinition],
+    library: Library,
+    on_conflict: ConflictPolicy,
+    *,
+    yes: bool,
+) -> None:
+    """Show what would come of a file, and ask whether to import it.
+
+    Args:
+        definitions: Those of the file.
+        library: As it is.
+        on_conflict: What happens to names that are taken.
+        yes: Whether somebody said so beforehand.
+
+    Raises:
+        UsageError: Nobody can be asked here.
+        click.Abort: The answer is no.
+    """
+    coming = plan_import(definitions, library, on_conflict=on_conflict).upserts
+    if yes or not coming:
+        return
+    for name, definition in coming.items():
+        say(one_line(name))
+        for text in filter(None, _read_by_models(definition)):
+            say(f"    {one_line(text)}")
+    _ask("import", plural(len(coming), "tool"))
+
+
+def _ask(act: str, what: str) -> None:
+    if not is_interactive():
+        raise UsageError(
+            f"nobody can be asked here to {act} {what}; read the list, then repeat the command "
+            "with --yes"
+        )
+    click.confirm(f"{act.capitalize()} {what}?", abort=True, err=True)
 
 
 def _is_openapi(data: bytes) -> bool:
@@ -282,12 +324,7 @@ def approve(
                 _print_listing(server, chosen)
             what = f"{plural(len(chosen), 'tool')} of {name}"
             if chosen and not yes:
-                if not is_interactive():
-                    raise UsageError(
-                        f"nobody can be asked here to approve {what}; read the list, then repeat "
-                        "the command with --yes"
-                    )
-                click.confirm(f"Approve {what}?", abort=True, err=True)
+                _ask("approve", what)
             version = store.load().version
             if chosen:
                 server.approve(*(held.name for held in chosen))
@@ -350,10 +387,15 @@ def _print_listing(server: McpServer, chosen: Sequence[HeldTool]) -> None:
 
 def _read_by_models(definition: ToolDefinition) -> Iterator[str]:
     """All that prompts will hold of a tool: who approves it has seen it."""
-    said, signature = definition.description, definition.known_signature
-    yield from (said.summary, *said.usage_rules)
-    yield from (f"{name}: {text}" for name, text in said.parameters.items())
+    signature = definition.known_signature
+    yield from definition.text.splitlines()
+    yield from (f"{name}: {text}" for name, text in definition.description.parameters.items())
+    yield from (f"example {_json(one.arguments)}" for one in definition.examples)
     if signature.properties:
-        yield f"takes {json.dumps(signature.parameters, ensure_ascii=False)}"
+        yield f"takes {_json(signature.parameters)}"
     if signature.result:
-        yield f"gives {json.dumps(signature.result, ensure_ascii=False)}"
+        yield f"gives {_json(signature.result)}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -16,7 +16,7 @@ from typing import Annotated, get_args
 import click
 
 from agentkit.agent.session import reserved_ids
-from agentkit.cli.add import ARTIFACT
+from agentkit.cli.add import ARTIFACT, ask_for
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
@@ -115,12 +115,14 @@ class ArtifactOptions:
 
     Attributes:
         approve_all: Approve every tool that needs a person's approval.
+        yes: Do not show the tools and ask; needed without a terminal.
         key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
             suffices
     """
 
     on_conflict: OnConflict
     approve_all: bool = False
+    yes: bool = False
     targets: Targets
     key_file: tuple[str, ...] = ()
     reason: Reason
@@ -137,7 +139,8 @@ def import_file(
     """Import the artifact FILE into the library, or the episodes of each FILE.
 
     The content decides which. An artifact's digests are verified, and its signature if a key is
-    given. New primitives that pass the checks form one library version. Composites, tools that a
+    given. All that models will read of its tools is shown, and you are asked whether to import
+    them. New primitives that pass the checks form one library version. Composites, tools that a
     check or a missing consent holds, and replacements become proposals: see 'agentkit review'. If
     something is held or refused, the exit status is 1. --tools runs the worked calls of composites.
 
@@ -198,6 +201,8 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
         reason=one.reason or f"import {file}",
     )
     with opened(store_url) as store:
+        coming = artifact.library.definitions
+        ask_for(coming, store.load(), one.on_conflict, yes=one.yes or one.approve_all)
         manager = manager_of(store, load_tools(one.targets), author=person())
         report = asyncio.run(importing.import_artifact(artifact, manager, request))
     return Output(

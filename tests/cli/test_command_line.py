@@ -93,7 +93,7 @@ def test_an_unknown_word_is_answered_with_the_nearest(invoke, arguments, hint):
 )
 def test_what_is_not_there_is_misuse(invoke, arguments):
     """A file, a store or a name that is missing ends with status 2 and says so in few lines."""
-    assert invoke("tools", "import", "-", typed='[{"name": "here"}]').exit_code == 0
+    assert invoke("tools", "import", "--yes", "-", typed='[{"name": "here"}]').exit_code == 0
     result = invoke(*arguments)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""

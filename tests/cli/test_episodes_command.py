@@ -275,8 +275,8 @@ def made(tmp_path_factory):
     store = ["--store", str(folder / "library.db")]
     read = ["--overrule", "cars_reserve", *store]
     for command in (
-        ["tools", "import", str(folder / "first.json"), *read],
-        ["tools", "import", str(folder / "tools.json"), "--on-conflict", "replace", *read],
+        ["tools", "import", "--yes", str(folder / "first.json"), *read],
+        ["tools", "import", "--yes", str(folder / "tools.json"), "--on-conflict", "replace", *read],
         ["export", "-o", str(folder / "new.json"), *store],
         ["export", "-o", str(folder / "old.json"), "--at", "1", *store],
     ):
@@ -295,7 +295,7 @@ def library(made, tmp_path):
 def test_an_artifact_goes_to_another_library(invoke, library):
     """Export, import, import with consent, and nothing is left to import."""
     target = ("--store", "sqlite:///other.db")
-    first = invoke("import", "new.json", *target)
+    first = invoke("import", "--yes", "new.json", *target)
     assert first.stdout.startswith("8 added, 5 held; library version 1\n")
     assert "'agentkit review approve ID'" in first.stderr
     listed = invoke("review", "list", *target)
@@ -322,7 +322,7 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
     assert invoke("export", "--format", "mcp", *place).exit_code == 0
     for command in (
         ("rollback", "--pin", "1"),
-        ("tools", "import", "first.json", "--on-conflict", "replace"),
+        ("tools", "import", "--yes", "first.json", "--on-conflict", "replace"),
     ):
         result = invoke(*command, *place)
         assert (result.exit_code, "cannot be written to" in result.stderr) == (1, True)
@@ -335,7 +335,7 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
     [
         (("import", "tools.json"), 2, "agentkit tools import tools.json"),
         (("import", "newer.json"), 1, "has format 2"),
-        (("tools", "import", "new.json"), 2, "type: agentkit import new.json"),
+        (("tools", "import", "--yes", "new.json"), 2, "type: agentkit import new.json"),
         (("import", "changed.json"), 1, "was changed after it was written: library.definitions[0]"),
         (("import", "cut.json"), 1, "cut off"),
         (("import", "new.json", "--key-file", "absent"), 2, "absent"),

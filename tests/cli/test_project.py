@@ -55,7 +55,7 @@ def project(folder, text):
 def test_without_a_project_the_store_lies_in_the_working_folder(folder):
     """Nothing is written outside of the folder, and git is told to leave it alone."""
     (folder / "t.json").write_text('[{"name": "a"}]')
-    assert run("tools", "import", "t.json").exit_code == 0
+    assert run("tools", "import", "--yes", "t.json").exit_code == 0
     assert sorted(one.name for one in (folder / ".agentkit").iterdir() if one.suffix != "") == [
         "library.db"
     ]
@@ -107,7 +107,7 @@ def test_a_table_sets_options_of_one_command(folder):
     """The options of a command stand in its table, by their names, with or without dashes."""
     project(folder, 'tools = ["shop.py"]\n[search]\nlimit = 1\n')
     (folder / "two.json").write_text('[{"name": "price_a"}, {"name": "price_b"}]')
-    assert run("tools", "import", "two.json").exit_code == 0
+    assert run("tools", "import", "--yes", "two.json").exit_code == 0
     assert len(json.loads(run("search", "price", "--json").stdout)["hits"]) == 1
     project(folder, 'store = "one.db"\n[search]\nstore = "two.db"\n')
     assert "there is no store at two.db" in run("search", "price").stderr

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from support.histories import HistoryStep, all_told, write_history
 
-from agentkit import Library, ToolDefinition, open_store
+from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.cli.loading import load_tools
 from agentkit.composites import compose
 from agentkit.evolution.manager import ToolManager
+from agentkit.interop.export import artifact_of, write_artifact
 from agentkit.interop.mcp import McpServer, approved_in
-from agentkit.tools.definition import Effects, Specification
+from agentkit.tools.definition import Effects, Example, Specification
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires
 
 READS = Effects.of(["reads"])
@@ -103,7 +104,7 @@ def test_a_bad_target_is_misuse(invoke, tools_file, target, complaint):
 def test_bad_entries_are_reported_and_the_rest_imported(invoke, as_json, catalogue):
     """Each unusable entry is named with its reason; the others arrive; the status is 1."""
     name = catalogue(entry("one"), {"nom": "two"}, 7, entry("three"))
-    result = invoke("tools", "import", name)
+    result = invoke("tools", "import", "--yes", name)
     assert result.exit_code == 1
     assert result.stdout == "2 added, 2 unusable; library version 1\n"
     assert "entry 2 is unusable: a tool definition needs a name" in result.stderr
@@ -120,13 +121,44 @@ def test_a_catalogue_that_writes_to_the_model_is_screened(invoke, as_json, tmp_p
         {"name": "asks", "description": "Adds.", "inputSchema": schema},
     ]
     (tmp_path / "foreign.json").write_text(json.dumps(entries))
-    result = invoke("tools", "import", "foreign.json")
+    result = invoke("tools", "import", "--yes", "foreign.json")
     assert (result.exit_code, "1 added, 2 suspicious" in result.stdout) == (1, True)
     assert "loud is left out" in result.stderr
     assert [tool["name"] for tool in as_json("tools", "list")] == ["calm"]
     read = ("--overrule", "loud", "--overrule", "asks")
-    assert invoke("tools", "import", "foreign.json", *read).exit_code == 0
-    assert invoke("tools", "import", "foreign.json", "--overrule", "nobody").exit_code == 2
+    assert invoke("tools", "import", "--yes", "foreign.json", *read).exit_code == 0
+    assert invoke("tools", "import", "--yes", "foreign.json", "--overrule", "nobody").exit_code == 2
+
+
+def test_what_a_file_brings_is_shown_and_asked_for(invoke, as_json, tmp_path, monkeypatch):
+    """Nothing of a file is in use before a person, who could read what models will, agreed."""
+    schema = {
+        "properties": {"who": {"enum": ["Ann"], "description": "Whose."}, "n": {"type": "integer"}}
+    }
+    rule = Between(parameter="n", minimum=1, maximum=7)
+    tool = replace(
+        ToolDefinition.from_schema("mail", "Read mail.", schema),
+        examples=(Example(arguments={"n": 3}),),
+        specification=Specification(rules=(rule,)),
+    )
+    (tmp_path / "foreign.json").write_text(json.dumps(tool.to_json()))
+    artifact = artifact_of(Library([Tool(definition=tool)]))
+    write_artifact(artifact, tmp_path / "artifact.json")
+    for command in (("tools", "import", "foreign.json"), ("import", "artifact.json")):
+        result = invoke(*command)
+        assert (result.exit_code, as_json("tools", "list")) == (2, [])
+        assert "repeat the command with --yes" in result.stderr
+        for read in ("mail\n", "Read mail.", "who: Whose.", '"Ann"', 'example {"n": 3}', "7"):
+            assert read in result.stderr
+        with monkeypatch.context() as there:
+            there.setattr("agentkit.cli.add.is_interactive", lambda: True)
+            assert invoke(*command, typed="n\n").exit_code == 1
+        assert as_json("tools", "list") == []
+    monkeypatch.setattr("agentkit.cli.add.is_interactive", lambda: True)
+    result = invoke("tools", "import", "foreign.json", typed="y\n")
+    assert "Import 1 tool?" in result.stderr
+    assert [one["name"] for one in as_json("tools", "list")] == ["mail"]
+    assert "Import" not in invoke("tools", "import", "foreign.json").stderr  # it is there
 
 
 def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_path):
@@ -137,7 +169,7 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
         ToolDefinition.from_schema("ask_web", "Ask the web.", TEXT, effects=OUTSIDE),
     ]
     (tmp_path / "mine.json").write_text(json.dumps([one.to_json() for one in mine]))
-    assert invoke("tools", "import", "mine.json").exit_code == 0
+    assert invoke("tools", "import", "--yes", "mine.json").exit_code == 0
     library = Library(mine)
     calls = ["send_mail(text=read_note(text=place))", "read_note(text='your keys')"]
     calls += ["ask_web(text=place)", "read_note(text=place)"]
@@ -149,7 +181,7 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
     rules = Specification(rules=(CallBefore(tool="send_mail"),))
     foreign.append(replace(ruled, specification=rules))
     (tmp_path / "foreign.json").write_text(json.dumps([one.to_json() for one in foreign]))
-    result = invoke("tools", "import", "foreign.json")
+    result = invoke("tools", "import", "--yes", "foreign.json")
     assert (result.exit_code, "1 added, 4 held" in result.stdout) == (1, True)
     names = [tool["name"] for tool in as_json("tools", "list")]
     assert names == ["send_mail", "read_note", "ask_web", "part_3"]
@@ -160,15 +192,15 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
         (tmp_path / "hidden.json").write_text(
             json.dumps([one.to_json()]).replace("part_0", one.name)
         )
-        result = invoke("tools", "import", "hidden.json")
+        result = invoke("tools", "import", "--yes", "hidden.json")
         assert (result.exit_code, "1 held" in result.stdout) == (1, True)
     claim = [replace(one, signature=ruled.signature) for one in mine]  # that all of them only read
     wild = replace(foreign[0], name="wild")
     (tmp_path / "claims.json").write_text(json.dumps([one.to_json() for one in (*claim, wild)]))
-    result = invoke("tools", "import", "claims.json", "--on-conflict", "replace")
+    result = invoke("tools", "import", "--yes", "claims.json", "--on-conflict", "replace")
     assert "1 held" in result.stdout
     read = [word for name in ("part_0", "weather") for word in ("--overrule", name)]
-    assert invoke("tools", "import", "foreign.json", *read).exit_code == 1
+    assert invoke("tools", "import", "--yes", "foreign.json", *read).exit_code == 1
     assert {"part_0", "weather"} <= {tool["name"] for tool in as_json("tools", "list")}
 
 
@@ -181,10 +213,10 @@ def test_a_rule_waits_whatever_a_file_says_of_the_tool_it_demands(invoke, as_jso
     ruled = replace(peek, specification=Specification(rules=(CallBefore(tool="pay"),)))
     if known:
         (tmp_path / "mine.json").write_text(json.dumps([pay.to_json(), peek.to_json()]))
-        assert invoke("tools", "import", "mine.json").exit_code == 0
+        assert invoke("tools", "import", "--yes", "mine.json").exit_code == 0
     for entries in ((claim, ruled), (ruled,)):
         (tmp_path / "foreign.json").write_text(json.dumps([one.to_json() for one in entries]))
-        result = invoke("tools", "import", "foreign.json", "--on-conflict", "replace")
+        result = invoke("tools", "import", "--yes", "foreign.json", "--on-conflict", "replace")
         assert (result.exit_code, "1 held; library version" in result.stdout) == (1, True)
         assert "peek is held: waits for a person to agree" in result.stderr
         versions = re.findall(r"library version (\d+)", result.stdout)
@@ -194,7 +226,7 @@ def test_a_rule_waits_whatever_a_file_says_of_the_tool_it_demands(invoke, as_jso
     assert {one["state"] for one in as_json("review", "list")} == {"proposed"}
     assert "approved" not in invoke("log").stdout
     read = ("--on-conflict", "replace", "--overrule", "peek")
-    assert invoke("tools", "import", "foreign.json", *read).exit_code == 0
+    assert invoke("tools", "import", "--yes", "foreign.json", *read).exit_code == 0
     assert "call_before" in invoke("tools", "list", "--json").stdout
 
 
@@ -217,7 +249,7 @@ def test_a_rule_with_texts_of_its_author_waits(invoke, tmp_path, rule, waits, kn
     ruled = replace(pay, specification=Specification(rules=(rule,)))
     for one in (pay, ruled) if known else (ruled,):
         (tmp_path / "foreign.json").write_text(json.dumps([one.to_json()]))
-        result = invoke("tools", "import", "foreign.json", "--on-conflict", "replace")
+        result = invoke("tools", "import", "--yes", "foreign.json", "--on-conflict", "replace")
     assert ("1 held" in result.stdout) == waits
     kind = f'"kind": "{rule.kind}"'
     assert (kind not in invoke("tools", "list", "--json").stdout) == waits
@@ -236,7 +268,7 @@ def test_foreign_text_steers_no_terminal(invoke, tmp_path):
     results = [
         invoke(*words)
         for words in (
-            ["tools", "import", "odd.json", "--overrule", name],
+            ["tools", "import", "--yes", "odd.json", "--overrule", name],
             ["tools", "list"],
             ["tools", "show", name],
             ["tools", "doctor", "odd.json"],
@@ -266,9 +298,9 @@ def test_a_taken_name_follows_the_policy(
     invoke, as_json, catalogue, policy, status, told, summaries
 ):
     """--on-conflict decides what happens to a name that stands for something else."""
-    invoke("tools", "import", catalogue(entry("a", "Old."), entry("b", "Same.")))
+    invoke("tools", "import", "--yes", catalogue(entry("a", "Old."), entry("b", "Same.")))
     name = catalogue(entry("a", "New."), entry("b", "Same."))
-    result = invoke("tools", "import", name, "--on-conflict", policy)
+    result = invoke("tools", "import", "--yes", name, "--on-conflict", policy)
     assert result.exit_code == status
     assert result.stdout.strip() == told
     assert {t["name"]: t["description"]["summary"] for t in as_json("tools", "list")} == summaries
@@ -299,7 +331,7 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
         "origin": {"kind": "json_schema", "original_name": "bookTable", "licence": "MIT"},
     }
     (tmp_path / "book.json").write_text(json.dumps(record))
-    assert invoke("tools", "import", "book.json").exit_code == 0
+    assert invoke("tools", "import", "--yes", "book.json").exit_code == 0
     told = " ".join(invoke("tools", "show", "book").stdout.split())
     for part in (
         "How many people.",
@@ -337,7 +369,7 @@ paths:
 def test_a_description_is_recognised_and_reported(invoke, as_json, tmp_path):
     """What can be mapped is in the library; what cannot is told, and the exit status is 1."""
     (tmp_path / "pets.yaml").write_text(SPEC)
-    result = invoke("tools", "import", "pets.yaml")
+    result = invoke("tools", "import", "--yes", "pets.yaml")
     assert result.exit_code == 1
     assert result.stdout == "1 added; library version 1\n"
     assert (
@@ -475,7 +507,7 @@ def test_tools_are_found(play, as_json, tmp_path):
     (tmp_path / "tools.json").write_text(json.dumps(HARBOUR))
     play(
         ("search ferry", 2, "there is no store"),
-        ("tools import tools.json", 0, "3 added; library version 1"),
+        ("tools import --yes tools.json", 0, "3 added; library version 1"),
         ("search 'When does the ferry leave?'", 0, "1 * ferry_times", "library version 1"),
         ("search ferry", 0, "shares ferry"),
     )
