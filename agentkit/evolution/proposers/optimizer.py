@@ -16,6 +16,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from string import Template
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +31,7 @@ from agentkit.evolution.proposers.streams import (
 from agentkit.messages import Usage, UserMessage
 from agentkit.models.base import ChatModel, MeteredModel, ModelRequest
 from agentkit.tools.definition import ToolDefinition, is_instructions
+from agentkit.tools.patterns import json_line
 
 Case = TypeVar("Case")
 T = TypeVar("T")
@@ -134,7 +136,8 @@ class GepaOptimizer(Generic[Case]):
         adapter: _Adapter[Case] = _Adapter(
             base=base,
             run=lambda candidate, batch: wait(self._scored(candidate, batch)),
-            batch_of=gepa.EvaluationBatch,
+            ask=lambda text, cases: wait(self._reflected(_prompt_for(base), text, cases)),
+            gepa=gepa,
         )
         try:
             return await asyncio.to_thread(
@@ -143,8 +146,6 @@ class GepaOptimizer(Generic[Case]):
                 trainset=self._cases,
                 valset=self._held_out,
                 adapter=adapter,
-                reflection_lm=lambda prompt: wait(self._reflected(prompt)),
-                reflection_prompt_template=_prompt_for(base).text,
                 reflection_minibatch_size=min(_MINIBATCH, len(self._cases)),
                 max_metric_calls=self._most_evaluations,
                 logger=_Silent(),
@@ -162,12 +163,10 @@ class GepaOptimizer(Generic[Case]):
             )
         return scores
 
-    async def _reflected(self, prompt: Any) -> str:
-        messages = (UserMessage(text=prompt if isinstance(prompt, str) else str(prompt)),)
-        response = await self._model.complete(
-            ModelRequest(messages=messages, settings=PROPOSER_SETTINGS)
-        )
-        return response.message.text
+    async def _reflected(self, prompt: Prompt, text: str, cases: str) -> str:
+        asked = Template(prompt.text).substitute(text=json_line(text), cases=cases)
+        request = ModelRequest(messages=(UserMessage(text=asked),), settings=PROPOSER_SETTINGS)
+        return (await self._model.complete(request)).message.text
 
 
 def _prompt_for(definition: ToolDefinition) -> Prompt:
@@ -215,8 +214,8 @@ class _Adapter(Generic[Case]):
 
     base: ToolDefinition
     run: Callable[[ToolDefinition, Sequence[Case]], list[Score]]
-    batch_of: Callable[..., Any]
-    propose_new_texts: None = None  # GEPA's own reflection, with our prompt
+    ask: Callable[[str, str], str]
+    gepa: ModuleType
 
     def evaluate(
         self,
@@ -226,7 +225,7 @@ class _Adapter(Generic[Case]):
     ) -> Any:
         """Run a batch with the texts of a candidate."""
         scores = self.run(with_texts(self.base, candidate), batch)
-        return self.batch_of(
+        return self.gepa.EvaluationBatch(
             outputs=scores,
             scores=[score.value for score in scores],
             trajectories=list(zip(batch, scores, strict=True)) if capture_traces else None,
@@ -245,6 +244,24 @@ class _Adapter(Generic[Case]):
             for case, score in eval_batch.trajectories
         ]
         return dict.fromkeys(components_to_update, records)
+
+    def propose_new_texts(
+        self,
+        candidate: dict[str, str],
+        reflective_dataset: Mapping[str, Sequence[Mapping[str, str]]],
+        components_to_update: list[str],
+    ) -> dict[str, str]:
+        """What the model that reflects writes for each part: GEPA's own prompt quotes nothing."""
+        read = self.gepa.strategies.instruction_proposal.InstructionProposalSignature
+        found = {}
+        for part in components_to_update:
+            cases = (
+                "\n".join(f"{title}: {said}" for title, said in record.items())
+                for record in reflective_dataset[part]
+            )
+            answer = self.ask(candidate[part], "\n\n".join(cases))
+            found[part] = read.output_extractor(answer.strip())["new_instruction"]
+        return found
 
 
 class _Silent:
