@@ -8,6 +8,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -260,6 +261,9 @@ def framework_module(name: str, *others: str, feature: str, install: str) -> Any
 
 _NO_USAGE = Usage()
 
+_DECISION: ContextVar[tuple[str, Approval | None]] = ContextVar("_DECISION", default=("", None))
+"""What a person said of the call that runs. Models use an id twice, so that no run remembers it."""
+
 _GRACE_SECONDS = 0.2
 """How long a call waits for one before it to be handed on, which a framework may never do."""
 
@@ -302,7 +306,6 @@ class ToolsetRun:
         self._asks = executor.approve
         executor.approve = self._decide
         self._store = store
-        self._decisions: dict[str, Approval] = {}
         self._turns: list[OpenTurn] = []
         self._running: list[tuple[ToolCall, Future[None]]] = []
         self._began = self._asked = time.perf_counter()
@@ -371,8 +374,6 @@ class ToolsetRun:
         if written is not None and written.malformed is not None:
             call = written  # frameworks hand it on as a call without arguments, or with some
         call = bounded(call)
-        if approval is not None:
-            self._decisions[call.call_id] = as_approval(approval)
         done: Future[None] = Future()
         await self._order_kept(call)
         first = [future for other, future in self._running if self._goes_before(other, call)]
@@ -380,7 +381,13 @@ class ToolsetRun:
         try:
             if first:  # `wait` leaves what it waits for alone when it is cancelled itself
                 await asyncio.wait([asyncio.wrap_future(future) for future in first])
-            (result,) = await self._executor.execute((call,))
+            decided = _DECISION.set(
+                (call.call_id, None if approval is None else as_approval(approval))
+            )
+            try:
+                (result,) = await self._executor.execute((call,))
+            finally:
+                _DECISION.reset(decided)
         finally:
             self._running.remove((call, done))
             done.set_result(None)
@@ -505,8 +512,8 @@ class ToolsetRun:
 
     def _decide(self, call: ToolCall, tool: Tool) -> Any:
         """The ``Approver`` of the executor: the framework's decision, then the application's."""
-        decision = self._decisions.get(call.call_id)
-        if decision is not None:
+        call_id, decision = _DECISION.get()
+        if decision is not None and call_id == call.call_id:  # and not one of its program
             return decision
         if self._asks is None:
             raise AskedLater

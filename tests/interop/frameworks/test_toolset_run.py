@@ -111,6 +111,27 @@ async def test_a_run_that_goes_on(library, store, call):
     assert (await later.finish("Done.")).resumes == waiting.episode_id
 
 
+async def test_an_approval_is_for_one_call(call):
+    """A model that uses the id of an approved call again is asked about like any other."""
+    gone: list[str] = []
+
+    @tool(effects=["destructive"])
+    async def wipe(path: str) -> None:
+        """Wipe."""
+        await asyncio.sleep(0.01)
+        gone.append(path)
+
+    run = await Toolset(Library([wipe])).start("Clean up")
+    one, other = call("1", "wipe", path="/tmp"), call("1", "wipe", path="/")
+    answered(run, one)
+    meanwhile = asyncio.create_task(run.call(one, approval=True))
+    assert (await run.call(other)).status == "deferred"
+    assert (await meanwhile).status == "ok"
+    answered(run, other)
+    assert (await run.call(other)).status == "deferred"
+    assert gone == ["/tmp"]
+
+
 async def test_results_of_others(library, call):
     """What the framework ran or refused itself stands in the episode beside our results."""
     run = await Toolset(library).start("Go")
