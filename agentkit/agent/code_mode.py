@@ -12,7 +12,6 @@ Programs are deterministic, so nothing runs twice.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -43,6 +42,7 @@ from agentkit.models.base import RUN_TOOL
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import Effects, Specification, ToolDefinition
 from agentkit.tools.invocation import current_context, with_media
+from agentkit.tools.patterns import json_line, written_out
 from agentkit.tools.tool import Tool
 
 LIMITS = CompositeLimits(
@@ -261,19 +261,21 @@ def _as_function(body: Sequence[ast.stmt]) -> Function:
 
 def _invalid(problems: Sequence[SourceProblem]) -> str:
     more = [f"and {len(problems) - _PROBLEMS} more"] * (len(problems) > _PROBLEMS)
-    return "\n".join(["nothing of the program was run:", *map(str, problems[:_PROBLEMS]), *more])
+    lines = (_on_one_line(str(one)) for one in problems[:_PROBLEMS])
+    return "\n".join(["nothing of the program was run:", *lines, *more])
 
 
 def _line(made: ProgramCall) -> str:
-    return f"{_clipped(_call(made.call.name, made.call.arguments))} -> {_clipped(made.result.text)}"
+    result = json_line(made.result.text, most=_LONGEST)
+    return f"{_clipped(_call(made.call.name, made.call.arguments))} -> {result}"
 
 
 def _call(name: str, arguments: JsonObject) -> str:
-    return f"{name}({', '.join(f'{key}={_literal(one)}' for key, one in arguments.items())})"
+    return f"{name}({', '.join(f'{key}={json_line(one)}' for key, one in arguments.items())})"
 
 
-def _literal(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+def _on_one_line(text: str) -> str:
+    return written_out(" ".join(text.splitlines()))
 
 
 def _clipped(text: str) -> str:
@@ -316,14 +318,14 @@ def signature(definition: ToolDefinition, *, examples: int = 0) -> str:
         default = ""
         if name not in declared.required:
             has_default = isinstance(schema, Mapping) and "default" in schema
-            default = f" = {_literal(schema['default']) if has_default else '...'}"
+            default = f" = {json_line(schema['default']) if has_default else '...'}"
         parameters.append(f"{name}: {_shape(schema)}{default}")
     name = definition.name if is_dotted(definition.name) else written(definition.name)
     lines = [f"{name}({', '.join(parameters)}) -> {_shape(declared.result)}"]
     lines[0] += f"  # {definition.text}" if definition.text else ""
     lines += [f"  # {path}: {text}" for path, text in definition.description.parameters.items()]
     lines += [f"  # Example: {_call(name, one)}" for one in definition.shown_examples(examples)]
-    return "\n".join(" ".join(line.split("\n")) for line in lines)
+    return "\n".join(map(_on_one_line, lines))
 
 
 def _shape(schema: Any, deepest: int = _DEEPEST) -> str:

@@ -17,6 +17,7 @@ from agentkit.models.call_parser import ParsedCalls, parse_calls
 from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.literals import LiteralReader, UnreadableError
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.patterns import written_out
 
 __all__ = [
     "ParsedCalls",
@@ -80,7 +81,7 @@ def render_calls(calls: Sequence[ToolCall], format: PromptFormat = "python") -> 
 
 def render_result(message: ToolMessage) -> str:
     """The result of a call, as a user message."""
-    return f"Result of {message.name}: {message.text}"
+    return _set_in(f"Result of {message.name}: {message.text}")
 
 
 def render_tools(
@@ -185,10 +186,15 @@ def _card(tool: ToolDefinition, examples: int) -> str:
         f"{name}{'' if name in required else '?'}: {_type(schema)}"
         for name, schema in parameters.items()
     )
-    texts = (f"\n  {path}: {text}" for path, text in tool.description.parameters.items())
-    calls = tool.shown_examples(examples)
-    shown = (f"\n  Example: {_json(arguments)}" for arguments in calls)
-    return f"{tool.name}({', '.join(names)}): {tool.text}{''.join(texts)}{''.join(shown)}"
+    lines = [f"{tool.name}({', '.join(names)}): {tool.text}"]
+    lines += [f"  {path}: {text}" for path, text in tool.description.parameters.items()]
+    lines += [f"  Example: {_json(arguments)}" for arguments in tool.shown_examples(examples)]
+    return "\n".join(map(_set_in, lines))
+
+
+def _set_in(text: str) -> str:
+    """A text whose further lines are set in, so that none begins as ours; nothing stays unseen."""
+    return written_out("\n    ".join(text.splitlines()))
 
 
 def _type(schema: Any, depth: int = 0) -> str:

@@ -122,7 +122,7 @@ class CompositeStream:
         None where the model gives up, or writes the same again.
         """
         answer = AssistantMessage(text=f"```python\n{source.rstrip()}\n```")
-        wrong = "\n".join(f"- {one}" for one in problems)
+        wrong = "\n".join(f"- {shown(str(one))}" for one in problems)
         words = UserMessage(
             text=f"This function cannot be used:\n{wrong}\nWrite the whole function again with "
             "all of this corrected, in one ```python block. Keep what it is for. If that cannot "

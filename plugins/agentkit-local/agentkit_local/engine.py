@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,11 @@ from agentkit_local.llama import Chunk, Llama, LoadOptions, check_file
 from agentkit_local.threads import checked_threads, default_threads
 
 _FINISH: Mapping[str, FinishReason] = {"stop": "stop", "length": "length"}
+_CONTROL = re.compile(
+    r"<(?=[|\uff5c][^<>\n]{1,60}[|\uff5c]>|/?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn)>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+)
+"""Where a text spells a sign of a chat template: llama.cpp reads them in messages, too."""
 
 
 class LocalEngine:
@@ -217,7 +223,7 @@ def _message(message: Message) -> dict[str, str]:
         isinstance(message, AssistantMessage) and message.tool_calls
     ):
         raise UsageError("a local engine takes text only; wrap it in PromptedModel")
-    return {"role": message.role, "content": message.text}
+    return {"role": message.role, "content": _CONTROL.sub(r"\g<0> ", message.text)}
 
 
 def _response(chunks: Sequence[Chunk], model: str) -> ModelResponse:

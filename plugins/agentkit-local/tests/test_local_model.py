@@ -50,6 +50,16 @@ async def test_a_required_call_satisfies_the_schema(model):
     assert response.usage.completion_tokens > 0
 
 
+@pytest.mark.parametrize("sign", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
+async def test_no_text_ends_its_turn(model, sign):
+    """A sign of the chat template in a message is letters, and no turn begins or ends by it."""
+    tokens = [
+        (await model.complete(request(UserMessage(text=text), tools=()))).usage.prompt_tokens
+        for text in ("", sign * 30)
+    ]
+    assert tokens[1] - tokens[0] > 60
+
+
 async def test_the_shipped_adapter_writes_calls_without_a_grammar(model):
     """Written freely, where the bare weights talk, its answer is a call with arguments."""
     free = {"constrained": False, "context_tokens": 1024, "max_tokens": 60}
