@@ -39,6 +39,7 @@ from agentkit.errors import (
     UsageError,
 )
 from agentkit.evaluation.task_files import load_tasks
+from agentkit.evolution.validation.texts import sections
 from agentkit.interop import openapi
 from agentkit.interop.export.file import parse_artifact, read_artifact
 from agentkit.reading import expanded_limit, read_json, unpacked
@@ -309,8 +310,12 @@ def test_the_environment_raises_the_bounds(monkeypatch):
 LENGTH = 24_000
 """Characters: a quadratic match takes some three hundred million steps, a linear one few."""
 
+WINDOW = 8_000
+"""Characters that the checks on texts read at a time; their patterns are long."""
+
 SECONDS = 2.0
 LEAST = 0.005
+"""Seconds for a quarter of LENGTH that are looked at further; a window may take some more."""
 LETTERS = "a1 A-_.,\"'/\t\n:=@[`|({<#*+%&$~^;!?\ré中"
 
 BOUNDED = {
@@ -321,6 +326,12 @@ BOUNDED = {
     "agentkit.library.opening": "the URL of a store",
 }
 """Patterns that take quadratic time somewhere, and why no long text comes to them there."""
+
+AT_A_PLACE = {
+    *("statements[joiner]", "statements[end]", "statements[in a unit]"),
+    "forms[reserved address]",
+}
+"""Sections of phrases that are matched at one place of a text."""
 
 
 def patterns() -> dict[tuple[str, int], str]:
@@ -369,7 +380,8 @@ def sample(tree: Any, pick: int) -> str:
         elif code is codes.ATOMIC_GROUP:
             text += sample(rule, pick)
         elif code in {codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT}:
-            text += sample(rule[2], pick) * max(1, min(rule[0], 20))
+            least, most, repeated = rule
+            text += sample(repeated, pick) * min(max(1, least) + (pick % 2), most, 20)
     return text
 
 
@@ -391,7 +403,9 @@ def _class(items: Any) -> str:
 def repeated(tree: Any) -> set[str]:
     """Texts that a repetition repeats."""
     anything = any(code in {codes.ANY, codes.NOT_LITERAL} for code, _ in tree)
-    return {sample(tree, pick) for pick in range(len(LETTERS))} | set(LETTERS * anything)
+    ones = {sample(tree, pick) for pick in range(len(LETTERS))} | set(LETTERS * anything)
+    few = sorted(ones)[:5]
+    return ones | {one + other for one in few for other in few}
 
 
 def pumps(tree: Any, before: str = "") -> Iterator[tuple[str, str]]:
@@ -438,6 +452,15 @@ def inline() -> Iterator[tuple[str, int, str, str]]:
                     yield pattern, 0, module, way if "match" in way else "search"
 
 
+def phrases() -> Iterator[tuple[str, int, str, str]]:
+    """Those of the checks on texts, which stand in files of their own."""
+    for file in PACKAGE.glob("evolution/validation/phrases/*.txt"):
+        for section, lines in sections(file.stem).items():
+            where = f"{file.stem}[{section}]"
+            method = "match" if where in AT_A_PLACE else "search"
+            yield from ((line, 0, where, method) for line in lines)
+
+
 class TooLongError(Exception):
     """A match took more than SECONDS."""
 
@@ -455,25 +478,36 @@ def seconds(match: Callable[[str], object], text: str) -> float:
     return time.process_time() - started
 
 
-def slowest(compiled: re.Pattern[str], tree: Any, method: str) -> str:
+def slowest(compiled: re.Pattern[str], tree: Any, method: str, length: int, least: float) -> str:
     """A text on which a pattern is quadratic; empty where none is found."""
     match = getattr(compiled, method)
     texts = {
-        start + (pump * LENGTH)[:LENGTH] + end
+        start + (pump * length)[:length] + end
         for before, one in pumps(tree)
         for start in ("", before)
         for pump in filter(None, (one, before + one))
         for end in ("", "\0", "a")
     }
     for text in texts:
-        quarter = seconds(match, text[: LENGTH // 4])  # most are through in no time
-        if quarter > LEAST and seconds(match, text) > min(8 * quarter, 0.9 * SECONDS):
+        quarter = seconds(match, text[: length // 4])  # most are through in no time
+        if quarter > least and seconds(match, text) > min(8 * quarter, 0.9 * SECONDS):
             return text
     return ""
 
 
+def used() -> Iterator[tuple[str, int, str, str]]:
+    """The patterns of modules, as each is used."""
+    for (pattern, flags), where in patterns().items():
+        yield from ((pattern, flags, where, way) for way in methods(where))
+
+
 @pytest.mark.long
-def test_no_pattern_is_quadratic():
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("find", "length", "least"),
+    [(used, LENGTH, LEAST), (inline, LENGTH, LEAST), (phrases, WINDOW, 4 * LEAST)],
+)
+def test_no_pattern_is_quadratic(find, length, least):
     """Pumped with what it repeats, with and without what leads there, each pattern ends in time.
 
     As the code uses it: ``match`` begins at one place, ``search`` at all of them.
@@ -483,14 +517,14 @@ def test_no_pattern_is_quadratic():
         raise TooLongError
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    used = [(*key, where, way) for key, where in patterns().items() for way in methods(where)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         slow = [
             f"{where}.{method}: {pattern[:60]!r} on {text[:20]!r}…"
-            for pattern, flags, where, method in (*used, *inline())
+            for pattern, flags, where, method in find()
             if where not in BOUNDED
-            and (text := slowest(re.compile(pattern, flags), parser.parse(pattern, flags), method))
+            for tree in [parser.parse(pattern, flags)]
+            if (text := slowest(re.compile(pattern, flags), tree, method, length, least))
         ]
     signal.signal(signal.SIGVTALRM, before)
     assert not slow, "\n".join(slow)
