@@ -17,16 +17,16 @@ from collections.abc import (
     Set as AbstractSet,
 )
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     aclosing,
+    asynccontextmanager,
     contextmanager,
     suppress,
 )
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol, Self
 
-from agentkit.errors import ModelConnectionError, ModelTimeoutError
+from agentkit.errors import ModelConnectionError, ModelResponseError, ModelTimeoutError
 from agentkit.messages import JsonObject
 from agentkit.models.base import Delta, ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.prices import Price, Prices, priced
@@ -201,9 +201,17 @@ class HttpModel(RemoteModel):
         exchange = self.begin(request, False)
         return await idle.wait(self._whole(exchange))
 
-    def _sent(self, exchange: Exchange) -> AbstractAsyncContextManager[HttpStream]:
+    @asynccontextmanager
+    async def _sent(self, exchange: Exchange) -> AsyncIterator[HttpStream]:
+        """The answer to a request; compressed ones are refused: 40 kB may be 40 MB of lines."""
         headers = {**self.headers, **exchange.headers} if exchange.headers else self.headers
-        return self.transport.stream(self.url, headers, exchange.body)
+        async with self.transport.stream(self.url, headers, exchange.body) as answer:
+            if answer.encoding:
+                raise ModelResponseError(
+                    f"the answer of {self.endpoint.place} is compressed ({answer.encoding[:20]}), "
+                    "and was not asked to be. Look at the server, or a proxy before it"
+                )
+            yield answer
 
     async def _whole(self, exchange: Exchange) -> ModelResponse:
         sending = self._sent(exchange)

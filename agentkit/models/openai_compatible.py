@@ -176,6 +176,7 @@ def api_headers(api_key: str | None, further: Mapping[str, str]) -> dict[str, st
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
+        "Accept-Encoding": "identity",
         "User-Agent": f"agentkit/{__version__}",
     }
     if api_key is not None:

@@ -62,6 +62,12 @@ class HttpStream:
     headers: Mapping[str, str]
     pieces: AsyncIterator[bytes]
 
+    @property
+    def encoding(self) -> str:
+        """How its body is compressed; empty when it is not."""
+        found = (v for name, v in self.headers.items() if name.lower() == "content-encoding")
+        return next(found, "").strip().lower().removeprefix("identity")
+
 
 class Transport(Protocol):
     """Sends POST requests; keeps connections open between them."""
@@ -256,6 +262,7 @@ def _open_session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
             ssl=certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # timeouts are ours
     )
 

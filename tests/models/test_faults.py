@@ -128,6 +128,19 @@ async def test_stream_that_is_abandoned_frees_the_connection(open_model, questio
         assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_a_compressed_answer_is_refused(open_model, question, kind) -> None:
+    """Forty kilobytes of it hold the event loop for seconds; it was asked for as it is."""
+    packed = RawReply(body="{}", headers={"Content-Encoding": "gzip"}, content_type=kind)
+    with FaultyServer([packed]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(
+                ModelResponseError, match=r"is compressed \(gzip\), and was not asked"
+            ):
+                await ask(model, question, streamed=kind != "application/json")
+    assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
 @pytest.mark.parametrize(
     "body",
     ['{"a":' * 300 + "1" + "}" * 300, "[" * 100_000, "[" + "[]," * 600_000 + "[]]"],
