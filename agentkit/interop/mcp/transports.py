@@ -50,6 +50,7 @@ _BYTES_A_PIECE = 64
 """A message may come in so many pieces, and in one more for so many bytes."""
 _HELD_BACK = 4_096
 """Pieces are handed on together from so many bytes on, or at the end of a line."""
+_MOST_COOKIES, _LONGEST_COOKIE = 20, 4_096
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,20}|"[^"\\]{1,200}")')
 
 _LONGEST_ID = 1_000
@@ -384,13 +385,20 @@ async def _stop(process: Process) -> None:
 
 
 def _cookies() -> CookieJar:
-    """A jar that does not read ``Set-Cookie2``: nobody sends it, and it can take long to read."""
+    """A jar of few cookies, such as those by which a load balancer knows its server.
+
+    ``Set-Cookie2`` is not read: nobody sends it, and it can take long to read.
+    """
     from http.cookiejar import CookieJar
 
     class Jar(CookieJar):
         def make_cookies(self, response: Any, request: Any) -> list[Cookie]:
-            is_old = response.info().get_all("Set-Cookie2")
-            return [] if is_old else list(super().make_cookies(response, request))
+            headers = response.info()
+            new = headers.get_all("Set-Cookie", ())
+            is_long = any(len(cookie) > _LONGEST_COOKIE for cookie in new)
+            if is_long or len(self) + len(new) > _MOST_COOKIES or headers.get_all("Set-Cookie2"):
+                return []
+            return list(super().make_cookies(response, request))
 
     return Jar()
 

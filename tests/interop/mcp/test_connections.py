@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import os
@@ -404,10 +405,12 @@ class Loud:
 
     def __init__(self, entry, body, *headers):
         self.entry, self.body, self.headers = entry, body, headers
+        self.cookies = b""  # of the last request
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             return
+        self.cookies = dict(scope["headers"]).get(b"cookie", b"")
         asked = json.loads((await receive())["body"] or b"{}")
         if "id" not in asked:
             await self._answer(send, b"", status=202)
@@ -479,6 +482,23 @@ async def test_headers_that_take_long_to_read_hold_up_nobody(listening, entry):
         begun = time.process_time()
         assert await server.library["loud"]() == "done"
         assert time.process_time() - begun < 0.25
+
+
+@pytest.mark.parametrize("wide", [b"", b"x" * 5_000])
+async def test_few_cookies_of_a_server_are_kept(listening, entry, wide):
+    """Those of a load balancer come back; a jar without a bound would fill memory and requests."""
+    result = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "done"}]}}
+    event = b"data: " + json.dumps(result).encode() + b"\n\n"
+    app = Loud(entry, [event], EVENTS, (b"set-cookie", b"node=7"))
+    url, _ = listening(app)
+    async with McpServer.http(url, protocol="legacy", new_tools="screen", limits=SMALL) as server:
+        for number in range(20):
+            with contextlib.suppress(ToolFailed):  # whatever it answers to the later ones
+                await server.library["loud"]()
+            more = [(b"set-cookie", b"c%d=%b" % (number + at, wide)) for at in range(0, 200, 20)]
+            app.headers = (EVENTS, *more)
+        assert b"node=7" in app.cookies
+        assert len(app.cookies) < 200
 
 
 @pytest.mark.parametrize("asks", [{"id": "1", "method": "roots/list"}, {"method": "progress"}])
