@@ -43,7 +43,14 @@ def http_protocol() -> type[asyncio.Protocol]:
             self.conn = Counting(h11.SERVER, _LONGEST_HEAD)
 
         def send_400_response(self, msg: str) -> None:
-            """Refuse a request that is none; where its answer has begun, end the connection."""
+            """Refuse a request that is none; where its answer has begun, end the connection.
+
+            Whoever reads its body or writes its answer finds the client gone, and nothing to log.
+            """
+            cycle: Any = self.cycle  # none before the first request
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
             if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
                 super().send_400_response(msg)
             else:

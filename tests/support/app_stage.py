@@ -91,3 +91,25 @@ async def ended(app: Any) -> None:
     """Wait until no run of an application is left."""
     while len(app.state.runs):
         await asyncio.sleep(0.01)
+
+
+def raw_answer(url: str, path: str, sent: str, *headers: str) -> bytes:
+    """What a server answers to bytes that need be no HTTP, behind which nothing more is sent."""
+    host, answer = url.removeprefix("http://"), b""
+    name, _, port = host.partition(":")
+    head = [f"POST {path} HTTP/1.1", f"Host: {host}", *headers]
+    with socket.create_connection((name, int(port)), timeout=10) as connection:
+        connection.sendall("\r\n".join([*head, "", sent]).encode())
+        connection.shutdown(socket.SHUT_WR)
+        while piece := connection.recv(65536):
+            answer += piece
+    return answer
+
+
+NO_BODIES = [
+    # a header, what stands for the body, how the answer begins
+    ("Transfer-Encoding: chunked", "zz\r\n", b"HTTP/1.1 400 "),
+    ("Transfer-Encoding: chunked", "1\r\n{\r\nzz\r\n", b"HTTP/1.1 400 "),
+    ("Content-Length: 50", "{", b""),
+]
+"""Bodies that are none, or are cut off."""

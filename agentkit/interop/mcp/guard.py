@@ -93,21 +93,26 @@ class Guard:
         if self._holder is not None:
             send = self._noting(scope[HOLDER], send)
         app: Any = self._app
-        if scope["method"] == "POST" and not _sessions_in(scope):
-            app = RequestBodyLimitMiddleware(self._begin, DEFAULT_MAX_REQUEST_BODY_SIZE)
+        if scope["method"] == "POST":
+            app = RequestBodyLimitMiddleware(self._hand_whole, DEFAULT_MAX_REQUEST_BODY_SIZE)
         return app, send
 
-    async def _begin(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        """Hand on a request whose body was read whole, unless it begins a session at length."""
+    async def _hand_whole(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Hand on a request whose body was read whole, unless it begins a session at length.
+
+        One that was cut off has nobody to answer, and would be a traceback in the log.
+        """
         from starlette.responses import JSONResponse
 
         waiting = [await receive()]
+        if waiting[0].get("more_body", True):
+            return
 
         async def receive_again() -> Any:
             return waiting.pop() if waiting else await receive()
 
         app: Any = self._app
-        if _is_long_greeting(waiting[0].get("body", b"")):
+        if not _sessions_in(scope) and _is_long_greeting(waiting[0].get("body", b"")):
             app = JSONResponse({"error": "the request is too long"}, 413)
         await app(scope, receive_again, send)
 

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -263,6 +263,8 @@ async def _form(request: Request) -> dict[str, str]:
             if len(sent.multi_items()) > len(sent):  # two answers, of which one would be lost
                 raise BadRequestError("A field of the form is sent twice; send each field once.")
             return {name: value for name, value in sent.items() if isinstance(value, str)}
+    except ClientDisconnect as error:  # nobody reads it, and no traceback is written of it
+        raise BadRequestError("the form was cut off") from error
     except (LookupError, UnicodeError) as error:  # it names a character set that there is not
         raise BadRequestError(f"the form cannot be read: {error}") from error
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from starlette.testclient import TestClient
+from support.app_stage import NO_BODIES, raw_answer
 
 from agentkit.errors import UsageError
+from agentkit.server import serving
 from agentkit.server.keys import Keys
 from agentkit_studio import Access
 from agentkit_studio.access import Headers
@@ -238,3 +240,12 @@ def test_where_viewers_are_named_everybody_else_stays_out(studio):
         refused = client.get("/", headers={"x-user": "eve"})
         assert refused.status_code == 403
         assert "eve has no role in this studio" in refused.text
+
+
+@pytest.mark.parametrize(("header", "sent", "begin"), NO_BODIES)
+def test_a_form_that_is_none_costs_a_line(studio, caplog, header, sent, begin):
+    """A stranger who sends what is no HTTP, or leaves, fills no log with tracebacks."""
+    kind = "Content-Type: application/x-www-form-urlencoded"
+    with serving(studio("").app) as url:
+        assert raw_answer(url, "/login", sent, kind, header).startswith(begin)
+    assert not [record for record in caplog.records if record.exc_info]

@@ -24,6 +24,7 @@ from mcp_types import (
     Tool as WireTool,
     ToolListChangedNotification,
 )
+from support.app_stage import NO_BODIES, raw_answer
 from support.media import PDF, RED, WAV
 
 from agentkit import Agent, Audio, File, Image, Library, composite, tool
@@ -36,7 +37,8 @@ from agentkit.interop.mcp.listing import RawListing, record_of
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.library import Author, LibraryChange, open_store
 from agentkit.messages import ToolCall
-from agentkit.server import Keys
+from agentkit.server import Keys, ServerLimits, serving
+from agentkit.server.runs import Runs
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_records import tool_record
@@ -328,6 +330,23 @@ async def test_a_key_opens_and_nothing_else(guarded):
         with pytest.raises(McpConnectionError, match="cannot be reached"):
             async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
+
+
+@pytest.mark.parametrize(("key", "has_session"), [(KEY, True), (KEY, False), ("sk-none", False)])
+@pytest.mark.parametrize(("header", "sent", "begin"), NO_BODIES)
+def test_a_body_that_is_none_costs_a_line(caplog, header, sent, begin, key, has_session):
+    """Whoever sends what is no HTTP, or leaves, fills no log with tracebacks."""
+    app = LibraryServer(Library([add])).http_app(holder=Keys({"shop": KEY}).holder)
+    app.state.limits, app.state.has_keys, app.state.runs = ServerLimits(), True, Runs()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    headers["Accept"] = "application/json, text/event-stream"
+    with serving(app) as url:
+        if has_session:
+            begun = httpx.post(f"{url}/mcp", json=BEGINS, headers=headers)
+            headers["Mcp-Session-Id"] = begun.headers["mcp-session-id"]
+        lines = (f"{name}: {value}" for name, value in headers.items())
+        assert raw_answer(url, "/mcp", sent, header, *lines).startswith(begin)
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_no_call_ends_the_server(listening):
