@@ -173,11 +173,11 @@ def _feedback_line(verdict: Verdict) -> str:
     details = verdict.details
     parts = ["feedback: " + ("good" if verdict.passed else "not good")]
     parts += [str(details["source"])] if details.get("source") else []
-    parts += [one_line(str(details["reason"]))] if details.get("reason") else []
+    parts += [str(details["reason"])] if details.get("reason") else []
     if call := details.get("corrected_call"):
         arguments = json.dumps(call["arguments"], ensure_ascii=False)
         parts.append(f"expected {call['name']} {arguments}")
-    return "; ".join(parts)
+    return one_line("; ".join(parts))
 
 
 def _find(store: EpisodeStore, episode_id: str) -> Episode:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from agentkit.cli.options import typed
-from agentkit.cli.output import ADDED, DIM, HEADING, REMOVED, WRONG, print_line
+from agentkit.cli.output import ADDED, DIM, HEADING, REMOVED, WRONG, one_line, print_line
 from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.differences import PARAMETER, ViewChange
 from agentkit.evolution.gates import GateReport
@@ -21,18 +21,26 @@ _MOST_ARGUMENTS = 6
 
 
 class Line(NamedTuple):
-    """One line of a page: what it says, how it looks, and the columns in front of it."""
+    """One line of a page, whatever breaks its text holds.
+
+    Attributes:
+        text: What it says.
+        style: How it looks.
+        indent: The columns in front of it.
+        is_whole: Whether its blanks count, as in a line of a longer text; it holds no breaks then.
+    """
 
     text: str
     style: str = ""
     indent: int = 0
+    is_whole: bool = False
 
 
 def print_review(review: Review) -> None:
     """Print all about one proposal; the parts that have nothing to say are left out."""
-    print_line(f"{review.tool or '(no tool)'}: {review.status}", style="bold")
+    print_line(one_line(f"{review.tool or '(no tool)'}: {review.status}"), style="bold")
     if review.summary:
-        print_line(review.summary)
+        print_line(one_line(review.summary))
     when = review.history[0].at[:10] if review.history else ""
     print_line(f"{review.proposal_id}, {when}", style=DIM)
     shown_count, count = len(review.conversations), review.evidence
@@ -69,8 +77,8 @@ def print_review(review: Review) -> None:
 def _print_part(title: str, lines: Iterable[Line]) -> None:
     click.echo()
     print_line(title, style=HEADING)
-    for text, style, indent in lines:
-        print_line(text, style=style, indent=indent + 2)
+    for text, style, indent, is_whole in lines:
+        print_line(text if is_whole else one_line(text), style=style, indent=indent + 2)
 
 
 def print_diff(changes: Sequence[ViewChange], *, title: str) -> None:
@@ -107,14 +115,14 @@ def text_diff(before: str, after: str, *, indent: int = 0) -> Iterator[Line]:
         return
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
-            yield from (Line(f"  {text}", DIM, indent) for text in old[i1:i2])
+            yield from (Line(f"  {text}", DIM, indent, is_whole=True) for text in old[i1:i2])
         else:
-            yield from (Line(f"- {text}", REMOVED, indent) for text in old[i1:i2])
-            yield from (Line(f"+ {text}", ADDED, indent) for text in new[j1:j2])
+            yield from (Line(f"- {text}", REMOVED, indent, is_whole=True) for text in old[i1:i2])
+            yield from (Line(f"+ {text}", ADDED, indent, is_whole=True) for text in new[j1:j2])
 
 
 def _why(review: Review) -> Iterator[Line]:
-    yield from map(Line, review.why.splitlines())
+    yield Line(review.why)
     name = review.proposer
     who = {"model": f"the model {name}", "program": f"the {name} proposer"}
     made = f" from {plural(review.evidence, 'conversation')}" if review.evidence else ""
@@ -134,7 +142,8 @@ def _conversations(review: Review) -> Iterator[Line]:
         for name, value in ordered[:_MOST_ARGUMENTS]:
             is_wrong = name in one.wrong
             mark = "   <- wrong" if is_wrong else ""
-            yield Line(f"{name} = {value}{mark}", WRONG if is_wrong else "", 4)
+            text = one_line(f"{name} = {value}") + mark
+            yield Line(text, WRONG if is_wrong else "", 4, is_whole=True)
         who = "tool" if one.tool else "agent"
         said = {f"the {who} answered": one.answer, "the verifier found": one.verdict}
         yield from (Line(f"{title}: {text}", "", 2) for title, text in said.items() if text)
@@ -165,6 +174,6 @@ def _history(review: Review) -> Iterator[Line]:
         made = f", library version {one.library_version}" if one.library_version else ""
         kind = f" ({one.who_kind})" if one.who_kind == "model" else ""
         when = one.at[:19].replace("T", " ")
-        yield Line(f"{when}  {one.what} by {one.who}{kind}{made}")
+        yield Line(f"{when}  {one_line(f'{one.what} by {one.who}{kind}{made}')}", is_whole=True)
         if one.reason:
             yield Line(one.reason, DIM, 4)

@@ -151,7 +151,7 @@ def report_binding(binding: CodeBinding) -> None:
         count = plural(len(binding.registered), "tool")
         say(f"registered {count} in library version {binding.library_version}")
     for note in binding.notes:
-        say(note)
+        say(one_line(note))
 
 
 def ask_at_terminal(*, yes: bool) -> Approver:

@@ -21,7 +21,7 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_deps, load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
-from agentkit.cli.output import print_json_line, say
+from agentkit.cli.output import one_line, print_json_line, say
 from agentkit.cli.run import AgentOptions, make_agent, report_binding
 from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
@@ -216,7 +216,7 @@ def _serve_mcp(
         version = exposure.library.version
         say(f"Serving {plural(len(exposure.open), 'tool')} of library version {version}{waits}.")
         for name, reason in served.hidden.items():
-            say(f"  not served: {name}: {reason}")
+            say(f"  not served: {one_line(name)}: {one_line(reason)}")
         if transport == "stdio":
             asyncio.run(served.serve_stdio())
             return

@@ -155,13 +155,16 @@ def test_words_that_steer_the_terminal(invoke, manager):
             base,
             replace(base, description=words),
             stream="feedback",
-            author=replace(MODEL, name="m\x1b[31m"),
-            reason="because \x1b[2J",
+            author=replace(MODEL, name="m\x1b[31m\nApproved by Ada"),
+            reason="because \x1b[2J\nstate: active",
         )
     )
     page = invoke("review", "show", record.proposal_id).stdout
     assert "\x1b" not in page
     assert "⟨U+001B⟩]0;owned" in page
+    lines = [line.strip() for line in page.splitlines()]
+    assert not any(line.startswith(("Approved by Ada", "state: active")) for line in lines)
+    assert "because ⟨U+001B⟩[2J state: active" in lines
     assert "\x1b" not in invoke("review", "list", "--all").output
 
 
