@@ -27,7 +27,7 @@ from agentkit.episodes.labels import (
     WAITING_LABELS,
 )
 from agentkit.episodes.patterns import PATTERNS, PatternName, is_payment_card
-from agentkit.episodes.secrets import SECRET_NAME
+from agentkit.episodes.secrets import holds_secret, is_secret_pair
 from agentkit.episodes.verdict import Attribution, Diagnosis, Evidence, TurnDiagnosis, Verdict
 from agentkit.errors import UsageError
 from agentkit.media import Media
@@ -96,7 +96,7 @@ class Redaction:
         values = _JsonTexts(
             text=self.text,
             number=self._number,
-            is_secret=lambda name: hides and SECRET_NAME.search(name) is not None,
+            hides=hides,
             secret=lambda text: _placeholder("secret", text) if text else text,
         )
         return _with_texts(episode, values)
@@ -184,28 +184,33 @@ class _JsonTexts:
     Attributes:
         text: Changes one text.
         number: Changes a whole number; what it returns may be a text.
-        is_secret: Whether a field of that name holds a secret.
+        hides: Whether fields and pairs that are named as secrets hold some.
         secret: Changes the text of such a field.
     """
 
     text: Callable[[str], str]
     number: Callable[[int], int | str] = int
-    is_secret: Callable[[str], bool] = lambda _: False
+    hides: bool = False
     secret: Callable[[str], str] = str
 
-    def object(self, data: Mapping[Any, Any]) -> dict[str, Any]:
+    def object(self, data: Mapping[Any, Any], *, inside: bool = False) -> dict[str, Any]:
         """A JSON object; keys that become equal get a number.
 
         Python writes other keys than texts, such as numbers, too: they stay as they are.
+
+        Args:
+            data: The object.
+            inside: Whether its name is that of a secret.
         """
         changed: dict[Any, Any] = {}
         named = data.get("name")  # {"name": "DB_PASSWORD", "value": ...}
-        is_named = isinstance(named, str) and self.is_secret(named)
+        is_named = isinstance(named, str) and holds_secret(named, data.get("value"))
         for key, item in data.items():
             if isinstance(key, str):
-                hidden = self.is_secret(key) or (is_named and key == "value")
+                hidden = holds_secret(key, item, inside=inside) or (is_named and key == "value")
                 name = self._free(self.text(key), changed)
-                changed[name] = self._hidden(item) if hidden else self.value(item)
+                is_kept = not (hidden and self.hides)
+                changed[name] = self.value(item) if is_kept else self._hidden(item)
             else:
                 changed[key] = self.value(item)
         return changed
@@ -219,20 +224,21 @@ class _JsonTexts:
         if isinstance(data, Mapping):
             return self.object(data)
         if isinstance(data, list | tuple):
-            return type(data)([self.value(item) for item in data])
+            last = self._hidden if self.hides and is_secret_pair(data) else self.value
+            return type(data)([*map(self.value, data[:-1]), *map(last, data[-1:])])
         if isinstance(data, Media):  # cannot be searched, and a URL may be a key
             return data.forgotten(self.text(data.name))
         return data
 
     def _hidden(self, data: Any) -> Any:
-        """Redact a field named as a secret: its texts and numbers, also in a list."""
+        """Redact a field named as a secret: its texts and numbers, in a list or object too."""
         if isinstance(data, str):
             return self.secret(data)
         if isinstance(data, int) and not isinstance(data, bool):
             return self.secret(str(data))
         if isinstance(data, list | tuple):
             return type(data)([self._hidden(item) for item in data])
-        return self.value(data)
+        return self.object(data, inside=True) if isinstance(data, Mapping) else self.value(data)
 
     @staticmethod
     def _free(name: str, taken: Mapping[str, Any]) -> str:

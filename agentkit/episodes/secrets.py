@@ -10,7 +10,7 @@ import html
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 _FORMATS = (
     # what it holds (any of them), how it looks
@@ -27,6 +27,7 @@ _FORMATS = (
     (("AIza", "GOCSPX-", "ya29."), r"\b(?:AIza|GOCSPX-|ya29\.)[\w-]{20,}"),  # Google
     (("xox", "xapp-"), r"\bx(?:ox[a-eprs]|app)(?:\.xox[a-z])?-[\w.-]{10,}"),  # Slack
     (("hooks.slack.com/",), r"(?<=hooks\.slack\.com/services/)\w[\w/]{20,}"),
+    (("/webhooks/",), r"(?<=/webhooks/)\d{17,20}/[\w-]{60,}"),  # Discord
     (("shpat_", "shpss_", "shpca_"), r"\bshp(?:at|ss|ca)_[0-9a-f]{32}"),  # Shopify
     (("sq0csp-", "sq0atp-"), r"\bsq0(?:csp|atp)-[\w-]{20,}"),  # Square
     (("hvs.", "glsa_"), r"\bhvs\.[\w-]{24,} | \bglsa_\w{32,}"),  # Vault, Grafana
@@ -71,6 +72,9 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Names of fields that hold a secret, however it looks."""
+
+_SECRETS_NAME = re.compile(r"(?:passw(?:or)?d|passphrase|passcode)s$", re.IGNORECASE)
+_IN_SECRET = re.compile(r"value|pass|pin", re.IGNORECASE)
 
 _QUOTED = r"(?:\"((?:[^\"\\\n]|\\.)*+)|'((?:[^'\\\n]|\\.)*+))"
 """The rest of a quoted value, as far as it goes; one that is cut off ends with its line."""
@@ -128,6 +132,19 @@ def _is_credential(value: str) -> bool:
 
 
 _ANY_NAME = rf"(?:{_NAMES}|(?<![A-Za-z0-9])pwd(?!=[/~]))"
+_TOLD_OF = (
+    r"name|file|path|dir|ur[il]|host|port|type|kind|arn|id|ref|class|model|limit|len|length|min|max"
+    r"|size|count|used|ttl|age|expir[a-z]*|created|updated|rotat[a-z]*|algo[a-z]*|format|header"
+    r"|field|param|prefix|region|version|endpoint|policy|date|at|hint|reset|status|link|pattern"
+    r"|regex|scope|issue|issuer|label|var|bucket|budget"
+)
+_NAME_OF_PARTS = (
+    rf"(?:secret|passw(?:or)?d|token)(?:_(?!(?:{_TOLD_OF})s?(?![a-z]))[a-z0-9]{{1,20}}){{1,4}}"
+)
+_OF_PARTS = re.compile(rf"{_NAME_OF_PARTS}$", re.IGNORECASE)
+"""``SECRET_KEY_BASE``, and not ``SECRET_FILE`` and others that tell of a secret."""
+
+_HOLDS = r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
 _IS = r"(?:(?:is|was|ist|est|es)\s|[:=]=|[=-]>|=)"
 
 _FORMS = (
@@ -142,6 +159,11 @@ _FORMS = (
         _is_no_number,
     ),
     (rf"(?-i:[A-Z]{1, 9}_TOKEN|(?<=[A-Z0-9]_)(?:TOKEN|PASS))\s{{0,3}}=\s{{0,3}}{_WORD}", _is_mixed),
+    (
+        rf"(?-i:{_NAME_OF_PARTS.upper()}){_HOLDS}([^\s\"'<>,;()\[\]{{}}$]{{6,}}+)(?![(\[])",
+        _is_mixed,
+    ),
+    (rf"{_NAME_OF_PARTS}{_HOLDS}([\w+/=-]{{16,}}+)(?![(\[.])", _is_mixed),
     (
         (
             rf"(?:{_NAMES_OF_EAST_ASIA})\s{{0,3}}[:=\u662f\u4e3a\u70ba\u306f\ub294]"
@@ -177,7 +199,7 @@ _FORMS = (
 )
 """Patterns of a name with its secret; the last group is the secret."""
 
-_ALONE = (
+_ALONE: tuple[tuple[str, str, Callable[[str], object]], ...] = (
     # what the text holds, how it looks, which values count: URLs, command lines, .netrc
     (
         "=",
@@ -193,6 +215,14 @@ _ALONE = (
         _is_argument,
     ),
     ("-u", r"\s-u(?:ser)?[ =][\"']?[^\s:\"']{1,64}:([^\s\"'<>]{4,})", _is_mixed),
+    *(
+        (
+            program,
+            rf"\b{program}\s(?:[^\n|;&]{{0,100}}?\s)?-p(?!\$)([^\s\"'<>|;&]{{6,}})",
+            _is_mixed,
+        )
+        for program in ("mysql", "mysqldump", "mysqladmin", "mariadb")
+    ),
     ("://", r"://([\w-]{20,200})@", _is_mixed),
     ("login", r"\blogin\s{1,9}\S{1,64}\s{1,9}password\s{1,9}([^\s<>]+)", bool),
 )
@@ -200,7 +230,7 @@ _ALONE = (
 
 _NAME = re.compile(
     rf"(?:{_NAMES}|{_NAMES_OF_EAST_ASIA}|pwd|token|pass)"
-    r"(?=[\"']?\s{0,9}(?:[=:,>\u662f\u4e3a\u70ba\u306f\ub294]|->|(?:is|was|ist|est|es)\s))".casefold()
+    r"(?=(?:_[a-z0-9]{1,20}){0,4}[\"']?\s{0,9}(?:[=:,>\u662f\u4e3a\u70ba\u306f\ub294]|->|(?:is|was|ist|est|es)\s))".casefold()
 )
 _NAME_PARTS = (
     *("pass", "pwd", "secret", "credential", "authorization", "cookie", "key", "token", "mot"),
@@ -214,8 +244,13 @@ _ON_THEIR_OWN = tuple(
     (holds, re.compile(look, re.IGNORECASE), counts) for holds, look, counts in _ALONE
 )
 
-_IN_URL = re.compile(r"(?<=://)[^\s/:@\"'<>]{0,64}:(?!\d{1,5}/)([^\s@\"'<>]{1,200})@")
-"""``postgres://ann:PASSWORD@host``; what stands before a path is a port."""
+_HOST = r"(?:localhost|[\w-]{1,63}(?:\.[\w-]{1,63}){1,9}|[\w-]{1,63}(?=:\d{1,5}/)|\[)[/:]"
+_IN_URL = re.compile(
+    r"(?<=://)[^\s/:@\"'<>]{0,64}:(?!\d{1,5}/)"
+    rf"([^\s@\"'<>]{{1,200}}(?:@(?!{_HOST})[^\s@?#,;\"'<>]{{1,100}}(?=@)){{0,4}})@"
+)
+"""``postgres://ann:PASSWORD@host``; what stands before a path is a port. A raw ``@`` is the
+password's, unless a host and a path stand behind it."""
 
 _BEGIN, _END = "-----BEGIN ", "-----END "
 _PEM = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
@@ -235,6 +270,33 @@ _DISGUISES = re.compile(
 """Invisible characters, and other ways to write ASCII: in URLs, JSON, HTML, wide or curly."""
 
 _CURLY = str.maketrans("\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb", '\'\'"""""')
+
+
+def holds_secret(name: str, value: object, *, inside: bool = False) -> bool:
+    """Whether a field of that name holds a secret.
+
+    Args:
+        name: The name of the field.
+        value: What it holds; of lists the name may be a plural.
+        inside: Whether it is a field of an object that is named as a secret.
+
+    Example:
+        >>> holds_secret("db_password", "swordfish"), holds_secret("user", "ann")
+        (True, False)
+    """
+    if SECRET_NAME.search(name) or (inside and _IN_SECRET.fullmatch(name)):
+        return True
+    if isinstance(value, list | tuple):
+        return _SECRETS_NAME.search(name) is not None
+    return isinstance(value, str) and _is_mixed(value) and _OF_PARTS.search(name) is not None
+
+
+def is_secret_pair(pair: Sequence[object]) -> bool:
+    """Whether two texts are a name and its secret, as headers are listed."""
+    match pair:
+        case [str(name), str(value)]:
+            return len(value) >= 8 and _is_odd(value) and SECRET_NAME.search(name) is not None
+    return False
 
 
 def secret_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -266,8 +328,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     yield from _private_keys(text)
     if "://" in text:
         yield from (found.span(1) for found in _IN_URL.finditer(text))
-    lower = text.lower()
-    yield from _behind_names(text, lower if len(lower) == len(text) else text)
+    lower = text.replace("\u0130", "I").lower()  # the one letter that would become two
+    yield from _behind_names(text, lower)
     for holds, look, counts in _ON_THEIR_OWN:
         for found in look.finditer(text) if holds in lower else ():
             value = found.lastindex or 0

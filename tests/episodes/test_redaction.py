@@ -100,6 +100,8 @@ def test_what_stands_without_a_space_is_found():
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic <secret>"),
         ("postgres://ann:pa55/x", "postgres://ann:pa55/x"),
         ("postgres://ann:pass@host/db", "postgres://ann:<secret>@host/db"),
+        ("https://u:a@host.example/@b/x", "https://u:<secret>@host.example/@b/x"),
+        ("redis://u:a@host:6379/x@b", "redis://u:<secret>@host:6379/x@b"),
         ("https://:t0ken@example.org/x", "https://:<secret>@example.org/x"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- x", "<secret> x"),
         ("x -----BEGIN PRIVATE KEY-----\ncut off", "x <secret>"),
@@ -158,6 +160,10 @@ FOUND_secrets = [
     f"aws_secret_access_key = {LONG}", f"passphrase='{HIDDEN}'", f"password={HIDDEN}" + "x" * 300,
     f"password     =     {HIDDEN}", f"password      : {HIDDEN}", f'password:     "{HIDDEN}"', f"api_key     = {HIDDEN}",
     f'{{"name": "DB_PASSWORD", "value": "{HIDDEN}"}}', f"mysql://u:a/{HIDDEN}@h/x", f"https://{LONG}@github.example/x",
+    f"SECRET_KEY_BASE={HIDDEN}", f"SECRET_KEY_BASE: '{HIDDEN}'", f'{{"PASSWORD_ROOT_2": "{HIDDEN}"}}', f"secret_key_base: {LONG}",
+    f"token_client_secret={HIDDEN}", f"\u0130 PASSWORD={HIDDEN}",
+    f"mysql -u root -p{HIDDEN} shop", f"mysqldump -p{HIDDEN} > x", f"mariadb --host db -p{HIDDEN}",
+    f"postgresql://u:p@a/{HIDDEN}@db/x", f"redis://:a@b@{HIDDEN}@db.example:6379/0", f"https://u:p@{HIDDEN}@db.example/x",
     f'"password": "{"x" * 400}{HIDDEN}"', f'"password": "cut off {HIDDEN}', f'{{"password": "a\\"{HIDDEN}"}}',
 ]  # fmt: skip
 
@@ -199,6 +205,11 @@ INNOCENT = [
     "zero\u200bwidth 12", "an npm_package and a hf_model", "sk-learn-tutorial-of-the-day", "sha256=" + "0f" * 32,
     "commit 308a5282c0ffee", "request_id=req_123abc456def", "session_id=12", "etag=abc123def456", "auth=none", "OAuth 2.0",
     "client_id=my-app-12", "AccountName=store12", "SharedAccessKeyName=Root", "tokenizer=gpt2", "token_type=bearer",
+    "TOKEN_LIMIT_2=4096tokens", "SECRET_FILE=/run/secrets/db1", "TOKEN_URL=https://a1.example/oauth2", "PASSWORD_MIN_LENGTH=8letters",
+    "SECRET_NAMES=shop-db-1", "token_bucket_size: burst100per10seconds", "SECRET_DATA = load2(x)", "token_value = tokens12of_the_request.first",
+    "SECRET_KEY_BASE=${KEY2BASE}", "SECRET_KEY_BASE: required", "secret_key_base: see page 12", "a token_of_thanks2: it is for you",
+    "mysql -P3306 -h db1.example", "mysql -p$PASSWORD1", "mysql -u root -p shop2024", "find x -print0 -path2024x", "step-p2024abc of mysql",
+    "https://ann@host.example/@scope/x1", "/webhooks/12/ab", "/webhooks/123456789012345678/messages",
 ]  # fmt: skip
 
 
@@ -250,12 +261,45 @@ def test_a_value_beside_the_name_of_a_secret_is_one():
     assert [one["value"] for one in hidden] == ["<secret>", "swordfish"]
 
 
+def test_a_secret_in_a_container_is_one():
+    """Objects and lists under the name of a secret, and pairs, as headers are listed."""
+    held = [
+        {"password": {"value": "swordfish", "type": "string", "minLength": 8}},
+        {"credentials": {"user": "ann", "pass": "swordfish", "hosts": ["a1b2c3"]}},
+        {"passwords": ["swordfish", 12], "secret": {"name": "shop-1", "key": "db-1"}},
+        {"headers": [["Authorization", "swordfish1"], ("x-api-key", "swordfish1")]},
+        {"SECRET_KEY_BASE": "swordfish1", "SECRET_FILE": "swordfish1", "TOKEN_KINDS": "a1b2c3"},
+        {"required": ["password", "username"], "fields": ["password", "email", "address12"]},
+        {"passwords": 3, "value": "a", "pass": "b", "order": ["number", "A-123456"]},
+    ]
+    hidden = Redaction()(Episode(episode_id="e1", request="", output=held))
+    assert hidden.output == [
+        {"password": {"value": "<secret>", "type": "string", "minLength": 8}},
+        {"credentials": {"user": "ann", "pass": "<secret>", "hosts": ["a1b2c3"]}},
+        {"passwords": ["<secret>", "<secret>"], "secret": {"name": "shop-1", "key": "db-1"}},
+        {"headers": [["Authorization", "<secret>"], ("x-api-key", "<secret>")]},
+        {"SECRET_KEY_BASE": "<secret>", "SECRET_FILE": "swordfish1", "TOKEN_KINDS": "a1b2c3"},
+        *held[-2:],
+    ]
+    assert Redaction()(hidden) == hidden
+    whole = Episode(episode_id="e1", request="", output=held)
+    assert Redaction(patterns={"email"})(whole) == whole
+
+
+def test_the_address_of_a_webhook_is_a_key():
+    """Whoever has one of Discord's may write there."""
+    url = "https://discord.com/api/webhooks/123456789012345678/" + "aB3_" * 17
+    hidden = "https://discord.com/api/webhooks/<secret>"
+    assert Redaction(patterns={"secret"}).text(f"Post to {url}.") == f"Post to {hidden}."
+
+
 UNITS = [
     "password=", 'password="', "password: '", "password is ", "pass\u200bword=", "%70", "%2525", '\\"', "\\" * 9,
     "&quot;", "token=a", "token: ", "Cookie: a", "cookie:", "authorization: digest ", "authorization: basic a",
     "--password ", "--" + "a" * 40, " -u a:", "login a ", "login ", "<password>", "<secret", "AKIAIOSFODNN7EXAMPLE ",
     "xoxb-", "xox", "12345678:AA", "?sig=aaaaaaaaaaaaaaaa", "\u5bc6\u7801:", "x-api-key', '", "api_" * 3 + "key", "secret.",
     "password=" + "." * 40, "PASSWORD", "A_TOKEN=", "mot de ", "://a:b", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaa.eyJ",
+    "secret_", "SECRET_A", "token_a_b_c_d_e", "mysql ", "mysql -p", "://a:b@c/", "://:a@@", "/webhooks/123456789012345678/",
 ]  # fmt: skip
 
 
