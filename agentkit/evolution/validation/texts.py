@@ -364,14 +364,17 @@ def folded(text: str) -> str:
 
 
 def name_key(text: str) -> str:
-    r"""The name of somebody as it is compared: without case, outer spaces and what nobody sees.
+    r"""The name of somebody as it is compared: by its letters and digits, whatever their case.
+
+    Letters that look like Latin ones are these; what nobody sees is left out.
 
     Example:
-        >>> name_key(" Ann\u200b  Lee "), name_key("\u200b \u061c")
-        ('ann lee', '')
+        >>> name_key(" Ann\u200b  Lee "), name_key("\u0430nn.lee"), name_key("\u200b \u061c")
+        ('annlee', 'annlee', '')
     """
-    seen = (one for one in text if one.isspace() or not is_unseen(one))
-    return " ".join(folded("".join(seen)).split())
+    seen = "".join(one for one in text if one.isspace() or not is_unseen(one))
+    plain = folded(folded(seen.translate(LOOKALIKES)).translate(LOOKALIKES)).strip()
+    return "".join(filter(str.isalnum, plain)) or plain
 
 
 def wording_key(text: str) -> str:
