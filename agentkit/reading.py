@@ -32,10 +32,11 @@ _STREAMED_RATIO = 1_032
 _VALUES = 500_000
 _BYTES_A_VALUE = 16  # of definitions and episodes; a value takes some 100 bytes of memory
 _PIECE = 1 << 20
+_BROKEN = 10_000
 _ANSWER_CHARACTERS = 1_000_000  # the longest answers of models have half as much
 _ANSWER_VALUES = 100_000
 
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear on any text
+_STRING = re.compile(rb'"(?:[^"\\\n]++|\\[^\n])*+"?')  # possessive: linear on any text; in one line
 _FENCED = re.compile(r"```(?:json)?[ \t\r]*\n(.*?)```", re.DOTALL)
 
 
@@ -52,6 +53,11 @@ def expanded_limit(stored: int) -> int:
 def value_limit(size: int, *, least: int = _VALUES) -> int:
     """How many values a document of ``size`` bytes, or characters, may hold."""
     return _factor() * (least + size // _BYTES_A_VALUE)
+
+
+def most_broken() -> int:
+    """How many lines or entries of a file may be broken before the whole file is given up."""
+    return _factor() * _BROKEN
 
 
 def only_plain(path: str, flags: int, mode: int = 0o666, *, extra: int = 0) -> int:
@@ -231,7 +237,7 @@ def check_values(text: str | bytes, *, most: int = 0) -> None:
     """Refuse a JSON text of more values than a text of its size has any business to hold.
 
     Args:
-        text: The document.
+        text: The document, or JSON lines, of all of which the values count.
         most: How many it may hold; 0 for what ``value_limit`` says.
 
     Raises:

@@ -33,12 +33,13 @@ from agentkit.episodes.files import encode_episode, import_episodes
 from agentkit.errors import (
     AgentKitError,
     ArtifactError,
+    DatasetError,
     EpisodeFormatError,
     ReadingLimitError,
     StoreFormatError,
     UsageError,
 )
-from agentkit.evaluation.task_files import load_tasks
+from agentkit.evaluation.task_files import load_tasks, read_json_lines
 from agentkit.evolution.validation.texts import sections
 from agentkit.interop import openapi
 from agentkit.interop.export.file import parse_artifact, read_artifact
@@ -226,6 +227,52 @@ def test_a_line_of_episodes_is_bounded(tmp_path):
     assert "a line of more than" in broken[0].reason
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{}\n" * 1_000_000,
+        (b'{"name":"t","x":[' + b"[]," * 99_999 + b"[]]}\n") * 20,
+        b"{}\n" * 300_000,
+        b"xy\n" * 2_000_000,
+    ],
+    ids=["objects", "long lines", "no more values than allowed", "no JSON"],
+)
+@pytest.mark.parametrize(
+    "reader",
+    [
+        ["tools", "import", "--yes", "--store", "memory:"],
+        ["tools", "doctor"],
+        ["import", "--store", "memory:"],
+        ["eval", "--model", "scripted:x"],
+    ],
+    ids=["tools", "doctor", "episodes", "tasks"],
+)
+def test_json_lines_are_bounded_as_a_whole(content, reader, tmp_path):
+    """Millions of tiny or broken lines are given up early, with a reason."""
+    path = tmp_path / "lines.jsonl.gz"
+    path.write_bytes(gzip.compress(content))
+    with little_memory():
+        result = CliRunner().invoke(main, [*reader, str(path)])
+    told = r"values, more than|given up|entry 1 is unusable|no.* a file of episodes"
+    assert re.search(told, result.stderr), result.output
+
+
+def test_many_lines_some_of_them_broken_are_read(tmp_path):
+    """Large catalogues and files with thousands of broken lines are honest."""
+    lines = [json.dumps({"name": f"t{n}"}) for n in range(11_000)] + ["{}", "{"] * 4_999
+    read = definitions_from_json("\n".join([*lines, '{"name": "last\u2028"}']))
+    assert (len(read.definitions), len(read.rejected)) == (11_001, 9_998)
+    good = encode_episode(Episode(episode_id="e1", request="Hi"))
+    path, broken = tmp_path / "episodes.jsonl", []
+    path.write_text("{}\n" * 10_000 + good + "\n{}\n" + good, encoding="utf-8")
+    assert len(list(import_episodes(path, on_broken=broken.append))) == 1
+    assert len(broken) == 10_001
+    assert "no more of it is read" in broken[-1].reason
+    path.write_text("1\n" * 10_001, encoding="utf-8")
+    with pytest.raises(DatasetError, match="given up"):
+        list(read_json_lines(path))
+
+
 def test_rows_of_parquet_are_bounded(tmp_path):
     """A text that a dictionary repeats a hundred thousand times ends with an error."""
     arrow = pytest.importorskip("pyarrow")
@@ -265,8 +312,13 @@ def test_api_descriptions_are_bounded(text):
 @pytest.mark.parametrize("read", [read_json, definitions_from_json], ids=["json", "catalogue"])
 @pytest.mark.parametrize(
     "text",
-    ["[" + "[]," * 2_000_000 + "[]]", "[" * 100_000, '[{"a":' * 300 + "1" + "}]" * 300],
-    ids=["many values", "only openings", "deep"],
+    [
+        "[" + "[]," * 2_000_000 + "[]]",
+        '"\n' + "{}\n" * 1_000_000,
+        "[" * 100_000,
+        '[{"a":' * 300 + "1" + "}]" * 300,
+    ],
+    ids=["many values", "many lines behind an open text", "only openings", "deep"],
 )
 def test_json_is_bounded_before_it_is_built(read, text):
     """Too many values and too many levels are errors; a catalogue tells them as its problems."""

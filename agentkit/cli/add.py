@@ -218,7 +218,7 @@ def _is_openapi(data: bytes) -> bool:
             return openapi.is_openapi(read_json(text))
         except ValueError:
             return False
-    return any(line.startswith((b"openapi:", b"swagger:")) for line in text.splitlines()[:200])
+    return any(line.startswith((b"openapi:", b"swagger:")) for line in text.split(b"\n", 200)[:200])
 
 
 def _import_definitions(

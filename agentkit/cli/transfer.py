@@ -246,7 +246,8 @@ def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Outp
                 append_all(store, kept)
                 count, left_out = count + len(kept), left_out + len(batch) - len(kept)
                 batch = tuple(islice(episodes, _AT_A_TIME))
-        say_some(map(str, broken))
+        say_some(map(str, broken[:-1]))
+        say_some(map(str, broken[-1:]))  # it may say that no more of the file is read
         if left_out:
             say(f"{name}: {left_out:,} left out, with the ids of answers that runs here wait for")
         say(f"{name}: {plural(count, 'episode')} read")

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias, cast
 
@@ -30,6 +30,7 @@ from agentkit.reading import (
     LIMIT_VARIABLE,
     expanded_limit,
     is_readable,
+    most_broken,
     open_plain,
     read_json,
     streamed_limit,
@@ -226,8 +227,8 @@ def read_episodes(
     Args:
         path: The file, plain or compressed with gzip, whatever its name.
         on_broken: Called for each line that holds no episode, such as the half line a crash
-            left at the end; reading continues after it. None raises at the first one, after the
-            episodes before it were given.
+            left at the end; reading continues after it, up to ten thousand of them. None raises
+            at the first one, after the episodes before it were given.
 
     Raises:
         EpisodeFormatError: A line holds no episode and ``on_broken`` is None.
@@ -237,7 +238,7 @@ def read_episodes(
         >>> problems = []
         >>> episodes = read_episodes("episodes.jsonl", on_broken=problems.append)
     """
-    place = Path(path)
+    place, left = Path(path), most_broken()
     with open_plain(path) as source:
         for number, line in _lines(source):
             try:
@@ -248,6 +249,11 @@ def read_episodes(
                     raise EpisodeFormatError(
                         f"{broken}; pass on_broken= to skip such lines and read the rest"
                     ) from error
+                left -= 1
+                if left < 0:
+                    why = f"more than {most_broken():,} lines are broken; no more of it is read"
+                    on_broken(replace(broken, reason=f"{why} ({error})"))
+                    return
                 on_broken(broken)
                 continue
             if episode is not None:

@@ -11,6 +11,7 @@ is therefore left out, with the reason.
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +55,15 @@ from agentkit.messages import (
 )
 from agentkit.metrics import AllowedCall
 from agentkit.metrics.calls import validator_of
-from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
+from agentkit.reading import (
+    MOST_OF_A_FILE,
+    check_values,
+    most_broken,
+    open_plain,
+    read_json,
+    read_stored,
+    unpacked,
+)
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import coerce
@@ -103,21 +112,35 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
         path: JSON lines, in UTF-8; unpacked on the way when its name ends in ``.gz``.
 
     Raises:
-        DatasetError: The file is absent, is a folder, or cannot be read or unpacked.
+        DatasetError: The file is absent, is a folder, cannot be read or unpacked, or holds too many
+            values or broken lines.
     """
     try:
         with open_plain(path) as file:
             stored = read_stored(file, most=MOST_OF_A_FILE)
-        content = unpacked(stored, is_packed=path.suffix == ".gz")
+        content = unpacked(stored, is_packed=path.suffix == ".gz").removeprefix(b"\xef\xbb\xbf")
+        check_values(content)
     except FileNotFoundError as error:
         raise DatasetError(
             f"{path} does not exist; give a file with one JSON object a line"
         ) from error
     except (EOFError, OSError, zlib.error, ReadingLimitError) as error:
         raise DatasetError(f"{path} cannot be read: {error}") from error
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    broken = 0
+    for number, line in enumerate(io.BytesIO(content), start=1):
         if line.strip():
-            yield _line(number, line)
+            read = _line(number, line.removesuffix(b"\n"))
+            if read.record is None:
+                broken += 1
+                _give_up(path, broken, read.reason)
+            yield read
+
+
+def _give_up(path: Path, broken: int, reason: str) -> None:
+    if broken > most_broken():
+        raise DatasetError(
+            f"{path} is given up: more than {most_broken():,} lines are unusable ({reason})"
+        )
 
 
 def read_records(path: Path) -> Iterator[JsonObject]:
@@ -326,6 +349,7 @@ def load_tasks(
         except RecordError as error:
             where = f"{path.name}, line {line.number}"
             left_out.append(LeftOut(where=where, reason=str(error)))
+            _give_up(path, len(left_out), str(error))
     if not reader.tasks and not left_out:
         raise DatasetError(
             f"{path} is empty; write one task a line, such as "

@@ -8,15 +8,17 @@ parameters go through ``normalise_parameters``, and what was received is kept in
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, get_args
 
 from agentkit.errors import DefinitionError, ReadingLimitError
 from agentkit.messages import JsonObject
-from agentkit.reading import read_json
+from agentkit.reading import check_values, most_broken, read_json
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition, is_instructions
 from agentkit.tools.error_messages import problems_of, value_text
@@ -49,6 +51,7 @@ _RESULTS = (
 )
 _WRAPPERS = ("function", "toolSpec")
 _LISTS = ("tools", "functions", "functionDeclarations", "function_declarations", "definitions")
+_LINE = re.compile(r"[^\n]+")
 _JSON_LINES_HINT = "write one JSON object, a list of them, or one object a line"
 
 
@@ -205,6 +208,8 @@ def _theirs(
 def definitions_from_json(data: object, *, reference: str = "") -> DefinitionBatch:
     r"""Every definition in a document; an entry that is unusable is reported, never dropped.
 
+    A document of ten thousand unusable entries is given up, as one entry that says so.
+
     Args:
         data: Text (JSON, or JSON lines) or decoded JSON: one record, a list of records, or an
             object that holds such a list, as the answer to MCP's ``tools/list`` does.
@@ -219,6 +224,7 @@ def definitions_from_json(data: object, *, reference: str = "") -> DefinitionBat
     """
     definitions: list[ToolDefinition] = []
     rejected: list[RejectedEntry] = []
+    most = most_broken()
     for index, (entry, problem) in enumerate(_entries(data)):
         try:
             if problem:
@@ -226,6 +232,11 @@ def definitions_from_json(data: object, *, reference: str = "") -> DefinitionBat
             definitions.append(definition_from_json(entry, reference=reference))
         except DefinitionError as error:
             rejected.append(RejectedEntry(index=index, reason=str(error), entry=entry))
+            if len(rejected) > most:
+                why = f"the file is given up: more than {most:,} entries are unusable ({error})"
+                return DefinitionBatch(
+                    definitions=(), rejected=(replace(rejected[-1], reason=why),)
+                )
     return DefinitionBatch(definitions=tuple(definitions), rejected=tuple(rejected))
 
 
@@ -245,10 +256,16 @@ def _entries(data: object) -> Iterator[tuple[Any, str]]:
     if not problem:
         yield from ((entry, "") for entry in _listed(whole))
         return
-    lines = [_decoded(line) for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and any(not why for _, why in lines):
-        yield from lines
-    elif lines:  # one document with a mistake in it, not many
+    try:
+        check_values(text)
+    except ReadingLimitError:
+        yield whole, problem
+        return
+    lines = (_decoded(line[0]) for line in _LINE.finditer(text) if line[0].strip())
+    first = list(islice(lines, most_broken()))
+    if len(first) > 1 and any(not why for _, why in first):
+        yield from chain(first, lines)
+    elif first:  # one document with a mistake in it, not many
         yield whole, problem
 
 
