@@ -26,7 +26,7 @@ import pytest
 from click.testing import CliRunner
 
 import agentkit
-from agentkit import Episode, open_store
+from agentkit import Episode, ToolDefinition, open_store
 from agentkit.cli.loading import read_content
 from agentkit.cli.main import main
 from agentkit.episodes.files import encode_episode, import_episodes
@@ -39,6 +39,7 @@ from agentkit.errors import (
     StoreFormatError,
     UsageError,
 )
+from agentkit.evaluation.doctor import Catalogue, examine
 from agentkit.evaluation.task_files import load_tasks, read_json_lines
 from agentkit.evolution.validation.texts import sections
 from agentkit.interop import openapi
@@ -271,6 +272,14 @@ def test_many_lines_some_of_them_broken_are_read(tmp_path):
     path.write_text("1\n" * 10_001, encoding="utf-8")
     with pytest.raises(DatasetError, match="given up"):
         list(read_json_lines(path))
+
+
+def test_a_catalogue_of_one_name_takes_little_to_examine():
+    """Thousands of tools that are the same are one group, held once."""
+    catalogue = Catalogue.of([ToolDefinition(name="t")] * 1_500)
+    with little_memory(30_000_000):
+        found = examine(catalogue)
+    assert {len(one.tools) for one in found.findings if one.kind.code == "duplicate"} == {1_500}
 
 
 def test_rows_of_parquet_are_bounded(tmp_path):

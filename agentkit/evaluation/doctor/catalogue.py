@@ -240,12 +240,8 @@ class Catalogue:
     @cached_property
     def duplicates(self) -> Mapping[str, frozenset[str]]:
         """Each tool that has near duplicates, with them; siblings do not count."""
-        return {
-            name: frozenset(group.tools)
-            for group in self.alike
-            if not group.are_siblings
-            for name in group.tools
-        }
+        groups = [frozenset(group.tools) for group in self.alike if not group.are_siblings]
+        return {name: group for group in groups for name in group}
 
 
 def given_name(definition: ToolDefinition) -> str:
