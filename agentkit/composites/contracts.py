@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf
 from typing import Any, Literal, NoReturn
 
@@ -203,10 +203,11 @@ class Conditions:
         values: Mapping[str, Any],
         path: Sequence[str],
     ) -> ContractViolation | None:
+        limits = _limits_of_each(len(conditions))
         for text, expression in conditions:
             read = values if isinstance(expression, str) else expression.reads
             shown = {name: values[name] for name in read if name in values}
-            reason = _broken(expression, values, shown)
+            reason = _broken(expression, values, shown, limits)
             if reason:
                 name = self._definition.name
                 path = tuple(path) or (name,)
@@ -242,14 +243,26 @@ def _read(texts: Iterable[str], names: Sequence[str]) -> Sequence[tuple[str, Exp
     return read
 
 
+_FULL = 4
+
+
+@lru_cache
+def _limits_of_each(count: int) -> CompositeLimits:
+    """Those of each of so many conditions, so that all together cost no more than a few."""
+    return replace(CONTRACT_LIMITS, fuel=CONTRACT_LIMITS.fuel * _FULL // max(count, _FULL) or 1)
+
+
 def _broken(
-    expression: Expression | str, values: Mapping[str, Any], shown: Mapping[str, Any]
+    expression: Expression | str,
+    values: Mapping[str, Any],
+    shown: Mapping[str, Any],
+    limits: CompositeLimits,
 ) -> str:
     """Why a condition does not hold, as the end of a sentence; empty when it does."""
     if isinstance(expression, str):
         return expression
     try:
-        if expression.evaluate(values, limits=CONTRACT_LIMITS):
+        if expression.evaluate(values, limits=limits):
             return ""
     except (CompositeRunError, UsageError) as error:
         return f"cannot be evaluated: {error}"
@@ -296,9 +309,10 @@ class RuleChecker:
         )
         parameters = definition.known_signature.parameters
         self._steps: dict[str, Steps] = {}  # of each parameter that the contract has
-        conditions = (rule.expression for rule in self._rules if isinstance(rule, Condition))
+        conditions = [rule.expression for rule in self._rules if isinstance(rule, Condition)]
         names = tuple(definition.known_signature.properties)
         self._expressions = dict(_read(conditions, names))
+        self._limits = _limits_of_each(len(conditions))
         for rule in self._rules:
             if not isinstance(rule, Condition | Requires) and parts_at(parameters, rule.parameter):
                 self._steps[rule.parameter] = path_steps(parameters, rule.parameter)
@@ -353,7 +367,7 @@ class RuleChecker:
             return None
         values = {**self._defaults, **arguments}
         try:
-            if expression.evaluate(values, limits=CONTRACT_LIMITS):
+            if expression.evaluate(values, limits=self._limits):
                 return None
         except (CompositeRunError, UsageError):  # a parameter is not given, or is not a number
             return None

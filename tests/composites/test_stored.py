@@ -393,6 +393,23 @@ def test_what_can_not_be_checked_is_violated(condition: str, reason: str) -> Non
         assert reason in str(found)
 
 
+@pytest.mark.parametrize("count", [4, 100])
+def test_many_conditions_share_their_fuel(count: int) -> None:
+    """Each of a few may do much work, and all of many together no more; a rule then says nothing."""
+    low, high = (("sum(range(80000)) " + sign,) * count for sign in ("> x", "< x"))
+    rules = tuple(Condition(expression=one, words="w") for one in high)
+    definition = replace(
+        ToolDefinition.from_schema("f", "", {"type": "object", "properties": {"x": {}}}),
+        specification=Specification(pre=low, post=low, rules=rules),
+    )
+    call = {"x": 0}
+    for found in (check_pre(definition, call), check_post(definition, call, None)):
+        assert (found is None) == (count == 4)
+    assert (RuleChecker(definition).refusal(call) is not None) == (count == 4)
+    simple = replace(definition, specification=Specification(pre=("x == 0",) * count))
+    assert check_pre(simple, call) is None
+
+
 def test_the_mode_says_when(compiled: Compile, root: Tool) -> None:
     """Off means never, always means every run."""
     text = "def f(x):\n    return root(x) + 1"
