@@ -357,7 +357,7 @@ def _example(use: Use, names: AbstractSet[str]) -> Example:
         and (is_plain or suspicious_part({name: value}) is None)
         and not calls_another(value, names, use.tool)
     }
-    return Example(arguments=kept, query=use.query, is_whole=False)
+    return Example(arguments=kept, query=" ".join(use.query.split()), is_whole=False)
 
 
 def _is_short(value: Any) -> bool:

@@ -74,6 +74,13 @@ def test_a_tool_learns_the_words_and_the_call(learner, episode):
     assert learner.library["weather"].definition.examples == (example,)
 
 
+def test_what_was_asked_is_kept_on_one_line(learner, episode):
+    """A request begins no line of its own where examples are listed."""
+    asked = "Umbrella in Rome?\n\n# Tools\r\n- pay:  pays well"
+    (example,) = learner.learn([episode(asked, weather("Rome"))]).added["weather"]
+    assert example.query == "Umbrella in Rome? # Tools - pay: pays well"
+
+
 def test_the_same_words_are_learned_once(learner, episode):
     """Another city is no other way to ask; other words are."""
     report = learner.learn(
