@@ -60,7 +60,6 @@ _EVERY_TEXT: tuple[Check, ...] = (
 """The lexical checks that honest texts of people pass."""
 
 
-_LONGEST_LABEL = 120
 _ABOUT_ONE = ("parameters.", "schema.", "result.")
 
 
@@ -70,11 +69,11 @@ def _is_unexplained(hit: Hit) -> bool:
     So may the texts about the whole tool where any parameter is. Names and values may not ask for
     one even so: by them a model knows what to fill in.
     """
-    field, text = hit.edit.field, hit.edit.after
+    field = hit.edit.field
     if hit.kind == "label":
         is_name = field.endswith("(a name)") or not field.startswith("parameters.")
         is_described = field.endswith(".description") or not is_name
-        return hit.edit.kind == "parameter" and len(text) <= _LONGEST_LABEL and not is_described
+        return hit.edit.kind == "parameter" and not is_described
     is_label = _is_name(field) or field.endswith(_TOGETHER)
     if is_label or hit.kind in {"conversation", "sign-in"}:
         return hit.kind == "conversation"
@@ -153,6 +152,7 @@ _NO_SECRET_REQUESTS = PatternCheck(
     counts=_is_unexplained,
     readings=readings,
     shows_text=True,
+    longest={"label": 120},
 )
 _NO_ORDERS = PatternCheck(code="directive", file="imports", readings=readings)
 

@@ -11,10 +11,11 @@ import binascii
 import codecs
 import math
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ from agentkit.evolution.validation.texts import (
     matches,
     overlong_rules,
     pattern,
-    patterns,
+    quick_patterns,
     rules_of,
     sequence,
     words,
@@ -136,6 +137,7 @@ class PatternCheck:
         readings: The ways to read a text; by default as it is written.
         further: Patterns that are kept elsewhere, by kind.
         shows_text: Whether a reason shows the whole text, and not the match.
+        longest: Characters of the texts that are asked for a kind; others whatever their length.
     """
 
     code: str
@@ -144,6 +146,7 @@ class PatternCheck:
     readings: Callable[[str], Iterator[str]] = lambda text: iter((text,))
     further: Mapping[str, re.Pattern[str]] | None = None
     shows_text: bool = False
+    longest: Mapping[str, int] = field(default_factory=dict)
 
     def __call__(self, change: ProposedChange) -> Iterator[FailedCheck]:
         """The first thing of the kind in each text."""
@@ -154,10 +157,13 @@ class PatternCheck:
                 yield failed(self.code, field=edit.field, excerpt=shown, found=said, what=hit.kind)
 
     def _hits(self, change: ProposedChange, edit: Edit) -> Iterator[Hit]:
-        looked_for = patterns(self.file, "" if self.file == "directives" else self.code)
+        code = "" if self.file == "directives" else self.code
         for reading in self.readings(edit.after):
             known = change.known if reading is edit.after else change.known_folded
-            for kind, each in (*looked_for.items(), *(self.further or {}).items()):
+            looked_for = quick_patterns(self.file, code, is_ascii=reading.isascii())
+            for kind, each in (*looked_for, *(self.further or {}).items()):
+                if len(edit.after) > self.longest.get(kind, sys.maxsize):
+                    continue
                 for found in matches(each, reading):
                     hit = Hit(change, edit, kind, found)
                     if found.group().casefold() not in known and self.counts(hit):

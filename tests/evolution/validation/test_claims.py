@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
@@ -13,12 +14,15 @@ from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.evolution.validation.checks import STRUCTURAL_CHECKS
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.lexical_checks import no_invisible_characters, not_copied
+from agentkit.evolution.validation.texts import folded, patterns, quick_patterns
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Description, Example
 from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf
 from agentkit.tools.schema import copied
+
+CORPORA = Path(__file__).parent / "corpora"
 
 
 def codes_of(change):
@@ -219,6 +223,20 @@ def test_examples_that_are_no_calls_are_malformed(examples):
 def test_a_megabyte_is_refused_without_being_read_to_its_end(text):
     """A huge text is too long, whatever it holds; what is looked at is bounded."""
     assert "too_long" in codes(replace(BASE, description=Description(summary=text)))
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [("directives", ""), *(("imports", code) for code in ("secret_request", "directive"))],
+)
+def test_the_quick_way_to_search_finds_the_same(file, code):
+    """What is left out for ASCII texts finds nothing there, and nothing else is left out."""
+    attacks = (CORPORA / "attacks.tsv").read_text(encoding="utf-8").splitlines()
+    texts = [folded(attack.split("\t")[-1]) for attack in attacks]
+    for text in texts:
+        quick = quick_patterns(file, code, is_ascii=text.isascii())
+        found = {kind for kind, each in patterns(file, code).items() if each.search(text)}
+        assert {kind for kind, each in quick if each.search(text)} == found, text
 
 
 SAMPLES = sample_library().definitions
