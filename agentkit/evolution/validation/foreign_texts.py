@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentkit.evolution.validation.lexical_checks import (
     NO_CHAT_MARKERS,
@@ -39,7 +39,6 @@ from agentkit.evolution.validation.texts import (
     Edit,
     TextKind,
     folded,
-    mapping,
     patterns,
     sections,
     words,
@@ -48,6 +47,7 @@ from agentkit.library.library import Library
 from agentkit.models.base import RUNTIME_TOOLS
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.schema import attach_descriptions
 
 _EVERY_TEXT: tuple[Check, ...] = (
     no_invisible_characters,
@@ -94,7 +94,6 @@ _SPACED = re.compile(r"[^\W\d_]{2,}|[\u0430-\u044f]")  # of Russian the words of
 _ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 _NO_TEXT = re.compile(
     r"^(?:program|pre|post)\b|^rules\[\d+\]\.(?:expression|pattern)$|^(?:schema|result)\b.*\.pattern$"
-    r"| \(together\)$"
 )
 _AT_ONCE, _LEAST = 10, 6
 _KNOWN = 0.2
@@ -154,7 +153,21 @@ _NO_SECRET_REQUESTS = PatternCheck(
     shows_text=True,
     longest={"label": 120},
 )
-_NO_ORDERS = PatternCheck(code="directive", file="imports", readings=readings)
+
+
+def _is_order(hit: Hit) -> bool:
+    """Names between descriptions make orders by chance, so that those of calls do not count there.
+
+    A tool may name its parameters, and others of its family (``page_get`` and ``page_put``).
+    """
+    if hit.kind != "to use another tool":
+        return not hit.edit.field.startswith(_OF_ALL)
+    other = spoken(next(filter(None, hit.found.groups())))
+    known = [*getattr(hit.change, "names", "").split(" . "), getattr(hit.change, "tool", "")]
+    return other not in known and set(known[-1].split()).isdisjoint(other.split())
+
+
+_NO_ORDERS = PatternCheck(code="directive", file="imports", counts=_is_order, readings=readings)
 
 IMPORT_CHECKS: tuple[Check, ...] = (
     _NO_SECRET_REQUESTS,
@@ -169,6 +182,22 @@ length, and the names of other tools are no reproach to a definition that comes 
 and semantic checks compare with what was there before, and here nothing was.
 """
 
+
+def _of_a_row(check: PatternCheck) -> PatternCheck:
+    """The same check, of three words or more: two that stand side by side are no sentence."""
+
+    def counts(hit: Hit) -> bool:
+        said = hit.edit.after if check.shows_text else hit.found.group()
+        return said.strip().count(" ") > 1 and check.counts(hit)
+
+    return replace(check, counts=counts)
+
+
+_OF_ROWS: Mapping[Check, Check] = {
+    check: _of_a_row(check) for check in (_NO_SECRET_REQUESTS, NO_DIRECTIVES, _NO_ORDERS)
+}
+"""What is asked of several texts as one; keys and marks are no sentences, which could be cut."""
+
 WORKED_CALL_CHECKS: tuple[Check, ...] = (
     _NO_SECRET_REQUESTS,
     *_EVERY_TEXT,
@@ -181,11 +210,14 @@ WORKED_CALL_CHECKS: tuple[Check, ...] = (
 _TOGETHER = " (together)"
 _BREAK = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]")
 _SENTENCE_ENDS = tuple(".!?\u3002\uff01\uff1f")
+_SEAM = 200  # characters of a long text that are read together with what adjoins it
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
 """Keys whose values look like keys and encoded text; only their words are read."""
 
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
+_ONE_OF = re.compile(r"\[(.)[^\]]?\]")
+_ESCAPE = re.compile(r"\\.")
 _SILENT = re.compile(r"[\w .,;!?'()+*-]{0,11}", re.ASCII)
 """A short name or value such as "kelvin" is no sentence. Marks of conversations, paths, addresses
 and escapes hold other signs."""
@@ -200,15 +232,25 @@ _KINDS: Mapping[str, TextKind] = {
     "complexity": "condition",
 }
 _AS_LETTERS = str.maketrans("01i|", "olll")  # of names that are folded
+_AT = re.compile(r"\[\d+\]$")
+_OF_NAMES = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "parameters"}
+)
+_OF_VALUES = frozenset({"default", "const", "enum", "examples", "dependentRequired"})
+_DESCRIBING = frozenset({"summary", "usage_rules", "text", "parameters", "description"})
+_KEYWORD = "keyword (a name)"
+_NOT_SAID = frozenset({_KEYWORD, "type", "required"})
+_OF_ALL = ("tool", "values")
 _BLANK = ToolDefinition(name="blank")
 _NO_LIBRARY = Library()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Said(ProposedChange):
-    """Texts as a change of a tool that said nothing; and the names of its parameters, as words."""
+    """Texts as a change of a tool that said nothing; its name and its parameters', as words."""
 
     said: tuple[Edit, ...]
+    tool: str
     names: str
 
     @cached_property
@@ -240,27 +282,28 @@ def suspicions(
         return unread
     is_reserved = _look_of(definition.name) in map(_look_of, RUNTIME_TOOLS)
     reserved = (failed("reserved_name", field="name"),) if is_reserved else ()
-    schema = tuple(_strings(definition.known_signature.parameters, "schema"))
+    schema = tuple(_texts_of({"schema": definition.known_signature.parameters}))
     change = _Said(
         base=_BLANK,
         candidate=_BLANK,
         library=_NO_LIBRARY,
         said=tuple(_edits_of(definition)),
-        names=" . ".join(spoken(name) for field, name in schema if _is_name(field)),
+        tool=spoken(definition.name),
+        names=" . ".join(spoken(one.text) for one in schema if _is_name(one.place)),
     )
+    asked = tuple(checks)
     found: dict[tuple[str, str], FailedCheck] = {}
-    for one in (one for check in tuple(checks) for one in check(change)):
+    for one in (one for check in asked for one in check(change)):
         found.setdefault((one.code, one.field), one)
-    told = {one.code for one in found.values() if not one.field.endswith(_TOGETHER)}
-    told.add("encoded_text")  # of short values in a row, such as a, b, c, d
-    left = (
-        one
-        for one in found.values()
-        if not one.field.endswith(_TOGETHER)
-        or (one.excerpt.count(" ") > 1 and one.code not in told)
-    )
+    together = replace(change, said=tuple(_rows(definition)))
+    told = {code for code, _ in found}
+    for check in asked:
+        for one in _OF_ROWS[check](together) if check in _OF_ROWS else ():
+            if one.code not in told:
+                told.add(one.code)
+                found[one.code, one.field] = one
     broken = _broken_names(definition.name, schema)
-    return (*reserved, *broken, *left, *_too_large(definition))
+    return (*reserved, *broken, *found.values(), *_too_large(definition))
 
 
 def _too_large(definition: ToolDefinition) -> Iterator[FailedCheck]:
@@ -270,9 +313,10 @@ def _too_large(definition: ToolDefinition) -> Iterator[FailedCheck]:
         yield failed("too_long", field="tool", length=size, allowed=MOST_SCANNED)
 
 
-def _broken_names(tool: str, schema: Iterable[tuple[str, str]]) -> Iterator[FailedCheck]:
+def _broken_names(tool: str, schema: Iterable[_Text]) -> Iterator[FailedCheck]:
     """Names with a line break: wherever they are shown, the rest would stand as a line of ours."""
-    for field, name in (("name", tool), *((at, one) for at, one in schema if _is_name(at))):
+    told = ((one.place, one.text) for one in schema if _is_name(one.place))
+    for field, name in (("name", tool), *told):
         if found := _BREAK.findall(name):
             names = ", ".join(dict.fromkeys(f"U+{ord(one):04X}" for one in found[:8]))
             excerpt = " ".join(name[:60].split())
@@ -294,32 +338,79 @@ def _is_name(field: str) -> bool:
     )
 
 
-def _edits_of(definition: ToolDefinition) -> Iterator[Edit]:
-    """Everything in a definition that a model may read; a long text in parts that overlap."""
+def _parts_of(definition: ToolDefinition) -> dict[str, Any]:
+    """What of a definition a model may read."""
     record = definition.to_json()
-    signature = record["signature"]
-    schema = definition.known_signature.parameters
-    for place, text in _joined("schema", _only_names(schema)):
-        yield Edit(field=place, kind="parameter", before="", after=text[:LONGEST_SCANNED])
-    for text in _run_on(definition):
-        place = f"description{_TOGETHER}"
-        yield Edit(field=place, kind="usage_rule", before="", after=text[:LONGEST_SCANNED])
-    parts = {
+    return {
         "name": definition.name,
         **record.get("description", {}),
         **record.get("specification", {}),
-        "schema": schema,
-        "result": signature.get("result"),
+        "schema": definition.known_signature.parameters,
+        "result": record["signature"].get("result"),
         "examples": record.get("examples"),
         "program": record.get("body"),
     }
-    for name, part in parts.items():
-        for place, text in _strings(part, name):
-            for said in _ways_to_say(text):
-                for start in range(0, max(len(said) - _OVERLAP, 1), LONGEST_SCANNED - _OVERLAP):
-                    piece = said[start : start + LONGEST_SCANNED]
-                    kind = _KINDS.get(name, "parameter")
-                    yield Edit(field=place, kind=kind, before="", after=piece)
+
+
+def _edits_of(definition: ToolDefinition) -> Iterator[Edit]:
+    """Everything in a definition that a model may read; a long text in parts that overlap."""
+    for one in _texts_of(_parts_of(definition)):
+        for text in _ways_to_say(one.text):
+            yield from _in_pieces(one.place, _KINDS.get(one.part, "parameter"), text)
+
+
+def _in_pieces(place: str, kind: TextKind, text: str) -> Iterator[Edit]:
+    for start in range(0, max(len(text) - _OVERLAP, 1), LONGEST_SCANNED - _OVERLAP):
+        piece = text[start : start + LONGEST_SCANNED]
+        yield Edit(field=place, kind=kind, before="", after=piece)
+
+
+def _rows(definition: ToolDefinition) -> Iterator[Edit]:
+    """Texts that a sentence may be cut into, each row as one text.
+
+    A row holds the names or values of one part; or what stands under one keyword; or all names and
+    values; or the whole tool as a model reads it, with descriptions before or behind values.
+    """
+    parts = _parts_of(definition)
+    rows: dict[str, list[str]] = {}
+    for one in _texts_of(parts):
+        own = (_AT.sub("", one.place), f"*.{one.kind}", f"*.{one.field}")
+        whole = ("values",) if one.part == "schema" and one.kind not in _NOT_SAID else ()
+        for row in dict.fromkeys(("description",) if one.is_sentence else (*own, *whole)):
+            rows.setdefault(row, []).append(one.text)
+    schema = attach_descriptions(parts["schema"], definition.description.parameters)
+    shown = {key: parts.get(key) for key in ("name", "summary", "usage_rules")} | {"schema": schema}
+    for first in ("", "description"):
+        said = [one.text for one in _texts_of(shown, first=first) if one.kind not in _NOT_SAID]
+        rows[f"tool {first}".strip()] = said
+    told = {""}
+    for row, texts in rows.items():
+        kind: TextKind = "usage_rule" if row.startswith(("description", *_OF_ALL)) else "parameter"
+        cut = _cut_sentences(texts)
+        is_within_words = any(text != text.strip() for text in cut)
+        for joined in (" ".join(cut), "".join(cut))[: 1 + is_within_words]:
+            if joined not in told:
+                told.add(joined)
+                yield from _in_pieces(row + _TOGETHER, kind, joined)
+
+
+def _cut_sentences(texts: Iterable[str]) -> list[str]:
+    """The texts of a row that go on in the next, or go on with one before."""
+    found: list[str] = []
+    ended = 0
+    for text in map(_adjoining, filter(str.strip, texts)):
+        found.append(text)
+        if text.endswith(_SENTENCE_ENDS):
+            del found[ended if len(found) == ended + 1 else len(found) :]
+            ended = len(found)
+    return found if len(found) > 1 else []
+
+
+def _adjoining(text: str) -> str:
+    """What adjoins other texts: of a word what is spoken, of a long text its ends."""
+    if " " not in text.strip():
+        return text.replace(text.strip(), spoken(text))
+    return text if len(text) <= 2 * _SEAM else f"{text[:_SEAM]} . {text[-_SEAM:]}"
 
 
 def _ways_to_say(text: str) -> Iterator[str]:
@@ -336,58 +427,74 @@ def _asks_for_secret(text: str) -> bool:
     return label.search(spoken(text)) is not None
 
 
-def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Every text of JSON data; a field's name stands as a text of its own."""
-    waiting: list[tuple[str, str, Any]] = [(place, "", value)]
-    while waiting:
-        where, key, part = waiting.pop()
-        if isinstance(part, str):
-            is_sentence = key not in _CODED or part.count(" ") > 1
-            yield where, part if is_sentence else " ".join(_LETTERS.findall(part))
-        elif isinstance(part, Mapping):
-            yield from _joined(where, part)
-            yield from _of_siblings(where, part.values())
-            yield from ((f"{where} (a name)", name) for name in part)
-            waiting.extend((f"{where}.{name}", name, inner) for name, inner in part.items())
-        elif isinstance(part, list | tuple):
-            yield from _joined(where, part)
-            waiting.extend((f"{where}[{at}]", "", inner) for at, inner in enumerate(part))
+class _Text(NamedTuple):
+    """A text in a definition.
+
+    Attributes:
+        part: The part of the definition that it is in.
+        place: Where it stands.
+        kind: The keyword that it is under; of a name also that it is one.
+        field: The name of the field that holds it, in a value; elsewhere its kind.
+        text: The text.
+    """
+
+    part: str
+    place: str
+    kind: str
+    field: str
+    text: str
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whether it describes something, and is no name or value."""
+        return self.kind in _DESCRIBING
 
 
-def _only_names(schema: Any) -> Iterator[str]:
-    """The names of objects in each other that have one property each."""
-    while len(inner := mapping(mapping(schema).get("properties"))) == 1:
-        ((name, schema),) = inner.items()
-        yield name
+def _texts_of(parts: Mapping[str, Any], *, first: str = "") -> Iterator[_Text]:
+    """Every text of these parts, in order; a field's name stands as a text of its own.
+
+    Args:
+        parts: JSON data, each by the keyword that it is under.
+        first: A keyword that is read before its siblings.
+    """
+    for name, part in parts.items():
+        waiting: list[tuple[str, str, str, Any]] = [(name, name, "", part)]
+        while waiting:
+            where, kind, key, value = waiting.pop()
+            if isinstance(value, str):
+                field = key if key and kind in _OF_VALUES else kind
+                for text in _ways_to_write(value, key):
+                    yield _Text(name, where, kind, field, text)
+            elif isinstance(value, list | tuple):
+                items = [(f"{where}[{at}]", kind, "", inner) for at, inner in enumerate(value)]
+                waiting.extend(reversed(items))
+            elif isinstance(value, Mapping):
+                waiting.extend(reversed(_fields(where, kind, value, first)))
 
 
-def _run_on(definition: ToolDefinition) -> Iterator[str]:
-    """Texts as a model reads them, joined where one does not end its sentence."""
-    said, stated = definition.description, definition.specification.text
-    texts = (said.summary, *said.usage_rules, *stated, *said.parameters.values())
-    row: list[str] = []
-    for text in (*filter(None, map(str.strip, texts)), ""):
-        if row and (not text or row[-1].endswith(_SENTENCE_ENDS)):
-            if len(row) > 1:
-                yield " ".join(row)
-            row = []
-        row.append(text)
+def _fields(
+    where: str, kind: str, value: Mapping[str, Any], first: str
+) -> list[tuple[str, str, str, Any]]:
+    """Names and contents of an object, each with its place, its kind and the name of its field.
+
+    Keywords are no names: those are the keys of values, and of objects that hold a schema a name.
+    """
+    found: list[tuple[str, str, str, Any]] = []
+    is_value, of_names = kind in _OF_VALUES, kind in _OF_NAMES
+    keyword = "" if is_value or of_names else first
+    for name, inner in sorted(value.items(), key=lambda item: item[0] != keyword):
+        if is_value or of_names:
+            within = "schema" if of_names and isinstance(inner, Mapping) else kind
+            named = f"{kind} (a name)"
+        else:
+            within, named = name, _KEYWORD
+        found += [(f"{where} (a name)", named, "", name), (f"{where}.{name}", within, name, inner)]
+    return found
 
 
-def _of_siblings(where: str, siblings: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    """What parts beside each other hold under one key, where it is a word each, as one text."""
-    rows: dict[str, list[str]] = {}
-    for part in siblings:
-        for key, value in part.items() if isinstance(part, Mapping) else (("", part),):
-            only = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
-            if isinstance(only, str) and " " not in only.strip():
-                rows.setdefault(key, []).append(only)
-    for key, row in rows.items():
-        yield from _joined(f"{where}.*.{key}".rstrip("."), row)
-
-
-def _joined(where: str, parts: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    """Names or values in a row, which a sentence may be cut into, as one text."""
-    said = [spoken(part) for part in parts if isinstance(part, str)]
-    if len(said) > 1:
-        yield f"{where}{_TOGETHER}", " ".join(said)
+def _ways_to_write(text: str, key: str) -> Iterator[str]:
+    r"""A text; of patterns and digests the words: ``[Ii]d\sof`` is read as ``Id of``."""
+    if key not in _CODED or text.count(" ") > 1:
+        yield text
+    if key in _CODED:
+        yield " ".join(_LETTERS.findall(_ESCAPE.sub(" ", _ONE_OF.sub(r"\1", text))))

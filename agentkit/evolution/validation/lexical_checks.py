@@ -307,6 +307,10 @@ _LEET_WORD = re.compile(
     r"[a-z013457@$!|]{3,31}(?![\w@$!|])"
 )
 _SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,100}[^\W\d_](?![\w'])")
+_JOINED = re.compile(r"\w[\w./:-]*\w")
+_LEAST_JOINED = 4  # identifiers of two or three words are everywhere
+_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
+_LEAST_HYPHENS = 3
 _STACCATO = re.compile(r"(?:(?<!\w)\w{3,}[.!?/|]+\s{0,2}){2}\w")
 _LATIN_WORD = re.compile(r"[a-z]{3,}")
 
@@ -315,7 +319,8 @@ def readings(text: str) -> Iterator[str]:
     """A text folded, and then each other way to read it that makes a difference.
 
     Letters for digits (``1gn0re``), spelled-out words (``i g n o r e``), a full stop behind each
-    word, per cent signs of a URL, look-alikes of other scripts, ROT13 and text written backwards.
+    word, words joined by signs or case (``ignore_all_prior_orders``) or cut by hyphens, per cent
+    signs of a URL, look-alikes of other scripts, ROT13 and text written backwards.
     The last two are given only when they turn out to hold words that hijacking texts use.
 
     Example:
@@ -330,6 +335,10 @@ def readings(text: str) -> Iterator[str]:
         _LEET_WORD.sub(_unleeted, plain),
         _SPELLED.sub(lambda found: re.sub("[ .*_·-]", "", found.group()), plain),
     ]
+    if (apart := _JOINED.sub(_words_of, text)) != text:
+        others.append(folded(apart))
+    if len(_HYPHEN.findall(plain)) >= _LEAST_HYPHENS:
+        others.append(_HYPHEN.sub("", plain))
     if "%2" in text:
         others.append(folded(unquote(text)))
     if _STACCATO.search(plain):
@@ -345,6 +354,12 @@ def _unleeted(found: Found) -> str:
     """A word with letters for its digits; ``1`` is an ``l`` where that makes a telling word."""
     word = found.group().translate(_LEET_L)
     return word if word in words("telling_words") else found.group().translate(_LEET)
+
+
+def _words_of(found: Found) -> str:
+    """A long joined word as the words in it; others as they are."""
+    said = spoken(found.group())
+    return said if said.count(" ") + 1 >= _LEAST_JOINED else found.group()
 
 
 _AGREED = "that somebody agreed"
