@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from agentkit.evolution.validation.lexical_checks import (
@@ -149,7 +149,7 @@ _NO_SECRET_REQUESTS = PatternCheck(
     code="secret_request",
     file="imports",
     counts=_is_unexplained,
-    readings=readings,
+    readings=partial(readings, apart=False),  # honest texts name variables: WEATHER_CO_API_KEY
     shows_text=True,
     longest={"label": 120},
 )
@@ -163,8 +163,9 @@ def _is_order(hit: Hit) -> bool:
     if hit.kind != "to use another tool":
         return not hit.edit.field.startswith(_OF_ALL)
     other = spoken(next(filter(None, hit.found.groups())))
-    known = [*getattr(hit.change, "names", "").split(" . "), getattr(hit.change, "tool", "")]
-    return other not in known and set(known[-1].split()).isdisjoint(other.split())
+    own = getattr(hit.change, "tool", "").replace(" ", "")
+    is_of_family = any(word in own for word in other.split() if len(word) > 2)
+    return not is_of_family and other not in getattr(hit.change, "names", "").split(" . ")
 
 
 _NO_ORDERS = PatternCheck(code="directive", file="imports", counts=_is_order, readings=readings)

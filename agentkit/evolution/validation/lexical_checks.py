@@ -315,13 +315,17 @@ _STACCATO = re.compile(r"(?:(?<!\w)\w{3,}[.!?/|]+\s{0,2}){2}\w")
 _LATIN_WORD = re.compile(r"[a-z]{3,}")
 
 
-def readings(text: str) -> Iterator[str]:
+def readings(text: str, *, apart: bool = True) -> Iterator[str]:
     """A text folded, and then each other way to read it that makes a difference.
 
     Letters for digits (``1gn0re``), spelled-out words (``i g n o r e``), a full stop behind each
     word, words joined by signs or case (``ignore_all_prior_orders``) or cut by hyphens, per cent
     signs of a URL, look-alikes of other scripts, ROT13 and text written backwards.
     The last two are given only when they turn out to hold words that hijacking texts use.
+
+    Args:
+        text: The text.
+        apart: Whether long joined words are also read as the words in them.
 
     Example:
         >>> list(readings("Prix à la pièce"))
@@ -335,18 +339,18 @@ def readings(text: str) -> Iterator[str]:
         _LEET_WORD.sub(_unleeted, plain),
         _SPELLED.sub(lambda found: re.sub("[ .*_·-]", "", found.group()), plain),
     ]
-    if (apart := _JOINED.sub(_words_of, text)) != text:
-        others.append(folded(apart))
+    if apart and (said := _JOINED.sub(_words_of, text)) != text:
+        others.append(folded(said))
     if len(_HYPHEN.findall(plain)) >= _LEAST_HYPHENS:
         others.append(_HYPHEN.sub("", plain))
     if "%2" in text:
         others.append(folded(unquote(text)))
     if _STACCATO.search(plain):
         others.append(re.sub(r"[.!?/|]+\s{0,2}", " ", plain))
-    said = set(_LATIN_WORD.findall(plain))
+    latin = set(_LATIN_WORD.findall(plain))
     turns = (lambda word: codecs.encode(word, "rot13"), lambda word: word[::-1])
     telling = words("telling_words")
-    others += [turn(plain) for turn in turns if len(telling.intersection(map(turn, said))) >= 2]
+    others += [turn(plain) for turn in turns if len(telling.intersection(map(turn, latin))) >= 2]
     yield from dict.fromkeys((plain, *others))
 
 
