@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -187,10 +188,23 @@ def _message(event_hash: str) -> bytes:
     return f"agentkit library event {event_hash}".encode()
 
 
+_PEM = "-----BEGIN"
+_KEY_FILE = re.compile(
+    r"(?i)\bbegin\b|public key|^(?:ecdsa|sk|ssh)-|^untrusted comment|^MC(?:ow|4CAQAw)BQYDK2Vw"
+)
+"""What no secret looks like, and files of keys do: OpenSSH, SSH2, minisign, DER in base64."""
+
+
 def _read(text: str) -> HmacKey | Ed25519Key:
-    pem = text.strip().encode()
-    if not pem.startswith(b"-----BEGIN"):
-        return HmacKey(secret=pem)
+    text = text.removeprefix("\ufeff").strip()
+    pem = text[text.find(_PEM) :].encode()  # a comment, or attributes, may stand before it
+    if _PEM not in text:
+        if _KEY_FILE.search(text):  # as a secret, everybody who knows a public key could sign
+            raise UsageError(
+                "the audit key looks like the file of a key in another form than PEM; "
+                "'openssl pkey' and 'ssh-keygen -e -m PKCS8' write PEM"
+            )
+        return HmacKey(secret=text.encode())
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization

@@ -390,6 +390,9 @@ def test_the_public_half_checks(pem):
     assert all(event.signature.startswith("ed25519:") for event in events)
     assert codes(events, public) == codes(events, private) == set()
     assert codes(events, SECRET) == {"signature"}
+    for before in ("\ufeff", "# of the audit\n", "Bag Attributes\n    name: a\n"):  # of the same
+        assert codes(events, before + public) == set()
+        assert codes(signed(read_signer(SECRET)), before + public) == {"signature"}
 
 
 @pytest.mark.parametrize(
@@ -426,6 +429,10 @@ def test_keys_do_not_show_themselves(pem):
         ("secret", "too easy to guess"),
         ("-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----", "cannot be read"),
         ("-----BEGIN CERTIFICATE-----", "cannot be read"),
+        (f"ssh-ed25519 {'A' * 68} ada@example.org", "another form than PEM"),
+        ("---- BEGIN SSH2 PUBLIC KEY ----\nAAAA\n---- END SSH2 PUBLIC KEY ----", "another form"),
+        (f"untrusted comment: minisign public key\nRW{'A' * 54}", "another form than PEM"),
+        (f"MCowBQYDK2VwAyEA{'A' * 43}=", "another form than PEM"),
     ],
 )
 def test_what_is_no_key_is_refused(text, complaint):
