@@ -30,7 +30,7 @@ FailureKind = Literal[
     "tool_failed",  # the tool's author raised ToolFailed
     "tool_error",  # the tool raised something else
     "timeout",  # the tool did not finish in time
-    "unserialisable_result",  # the tool returned what JSON cannot hold
+    "unserialisable_result",  # it ran; JSON cannot hold its value, or a guardrail withholds it
     "denied",  # approval was asked for and refused
     "limit_exceeded",  # the run's budget of calls or retries is spent
 ]

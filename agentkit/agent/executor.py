@@ -306,14 +306,15 @@ class Executor:
         return await self._let_pass(call, await self._attempts(call, tool, checked))
 
     async def _let_pass(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """The result as guardrails let it pass."""
+        """The result as guardrails let it pass; of a withheld one, too, it is said that it ran."""
         if self.guardrails is None or result.status != "ok":
             return result
         result, decision = await self.guardrails.check("tool_result", result)
         if isinstance(decision, agent_door.Block | agent_door.Ask):
-            rule = decision.reason or "The result is withheld."
-            denied = ToolFailure(kind="denied", rule=rule, retryable=False)
-            return _failure_result(call, self._spent(call.name, denied, 0))
+            rule = decision.reason or "It is withheld."
+            withheld = ToolFailure(kind="unserialisable_result", rule=rule, retryable=False)
+            failed = _failure_result(call, self._spent(call.name, withheld, 0))
+            return replace(failed, attempts=result.attempts, seconds=result.seconds)
         return result
 
     async def answered(self, call: ToolCall, value: object) -> ToolResult:

@@ -152,8 +152,9 @@ async def test_who_approves_is_asked_by_a_guardrail(call):
             ScriptedModel(script), tools=[pay], guardrails=[a_guardrail("tool_result", decision)]
         )
         (outcome,) = (await agent.run("Pay")).episode.results
-        assert (outcome.status, outcome.value) == ("denied", None)
+        assert (outcome.status, outcome.value, outcome.attempts) == ("failed", None, 1)
         assert "4111" not in outcome.text
+        assert outcome.text.startswith("pay ran, but its result cannot be shown.")
 
 
 @pytest.mark.parametrize("on", ["input", "output"])
@@ -368,7 +369,7 @@ async def test_values_from_outside_pass_what_results_pass(call, given, in_progra
     elif given == 40:
         assert "postcondition" in found.text
     elif "ORDER" in given:
-        assert (found.status, "mallory" in read) == ("denied", False)
+        assert (found.status, "mallory" in read) == ("failed", False)
     elif given == "\ud800x":
         assert found.value == "\ufffdx"
     else:
