@@ -119,7 +119,7 @@ class ValidationPolicy:
             if text.waits:
                 is_worded = text.origin.kind in {"model", "unknown"}
                 is_own_name = text.is_name and text.origin.kind == "server"
-                if is_own_name and not _is_sentence(_spaced(text.origin.text)):
+                if is_own_name and not _is_sentence(text.origin.text):
                     wanted.update(self.discovered)
                 else:
                     wanted.update(self.model_texts if is_worded else self.untrusted)
@@ -407,7 +407,7 @@ def _waits(origin: TextOrigin, *, is_value: bool) -> bool:
 
 def _is_sentence(text: str) -> bool:
     """Whether a value or name has so many words that it may say something."""
-    found = _WORD.findall(text)
+    found = _WORD.findall(_spaced(text))
     # in scripts without spaces two characters count as a word
     count = sum((len(w) + 1) // 2 if ord(w[0]) >= FIRST_EAST_ASIAN else 1 for w in found)
     return count > _MOST_WORDS or len(text) > _LONGEST
