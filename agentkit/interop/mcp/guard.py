@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agentkit.reading import read_json
+from agentkit.errors import ReadingLimitError
+from agentkit.reading import check_values, read_json
 
 if TYPE_CHECKING:
     from starlette.responses import JSONResponse
@@ -15,6 +16,8 @@ _MOST_BOUND = 100_000
 """Sessions of which is known whose key began them."""
 _LONGEST_GREETING = 16_384
 """Bytes of the request that begins a session, which keeps what its client says of itself."""
+_MOST_VALUES = 100_000
+"""Values of a request; a million take half a second of everybody's time to read."""
 _HEALTH_PATH = "/healthz"
 HOLDER = "agentkit.key_holder"
 """Under this name the scope of a request says whose key it came with."""
@@ -98,7 +101,7 @@ class Guard:
         return app, send
 
     async def _hand_whole(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        """Hand on a request whose body was read whole, unless it begins a session at length.
+        """Hand on a request whose body was read whole, unless it holds too much.
 
         One that was cut off has nobody to answer, and would be a traceback in the log.
         """
@@ -112,8 +115,8 @@ class Guard:
             return waiting.pop() if waiting else await receive()
 
         app: Any = self._app
-        if not _sessions_in(scope) and _is_long_greeting(waiting[0].get("body", b"")):
-            app = JSONResponse({"error": "the request is too long"}, 413)
+        if why := _too_much(waiting[0].get("body", b""), begins=not _sessions_in(scope)):
+            app = JSONResponse({"error": why}, 413)
         await app(scope, receive_again, send)
 
     def _has_its_share(self, name: str) -> bool:
@@ -147,10 +150,23 @@ def _sessions_in(message: Mapping[str, Any]) -> list[bytes]:
     return [bytes(text) for name, text in headers if bytes(name).lower() == b"mcp-session-id"]
 
 
-def _is_long_greeting(body: bytes) -> bool:
-    """Whether a body begins a session and is longer than an honest client's."""
-    if len(body) <= _LONGEST_GREETING:
-        return False
+def _too_much(body: bytes, *, begins: bool) -> str:
+    """Why a body is not handed on; empty when it is.
+
+    Args:
+        body: The request.
+        begins: Whether it may begin a session.
+    """
+    try:
+        check_values(body, most=_MOST_VALUES)
+    except ReadingLimitError:
+        return f"the request holds more than {_MOST_VALUES:,} values"
+    is_long = begins and len(body) > _LONGEST_GREETING and _is_greeting(body)
+    return "the request is too long" if is_long else ""
+
+
+def _is_greeting(body: bytes) -> bool:
+    """Whether a body begins a session."""
     try:
         said = read_json(body)
     except ValueError:  # the official library says so

@@ -533,6 +533,9 @@ async def test_a_session_keeps_little_of_its_client(listening, keys):
         call = {"name": "add", "arguments": {"a": 1, "b": 2, "c": "x" * 50_000}}
         sent = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
         assert (await client.post(url, json=sent, headers=session)).status_code == 200
+        call["arguments"]["c"] = [1] * 200_000
+        many = await client.post(url, json=sent, headers=session)
+        assert (many.status_code, "100,000 values" in many.text) == (413, True)
         resumed = {**session, "last-event-id": "1", "accept": "text/event-stream"}
         async with client.stream("GET", url, headers=resumed) as stream:
             assert stream.status_code == 200
