@@ -174,7 +174,7 @@ class Media:
     def label(self) -> str:
         """Its stand-in in texts, such as ``[image: image/png, 1,024 bytes]``."""
         what = self.url or f"{self.media_type or 'a URL'}, {self.size:,} bytes"
-        return f"[{' '.join(filter(None, (self.kind, self.name)))}: {what}]"
+        return " ".join(f"[{' '.join(filter(None, (self.kind, self.name)))}: {what}]".split())
 
     @property
     def tokens(self) -> int:

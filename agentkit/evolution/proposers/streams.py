@@ -470,6 +470,6 @@ def _by_tool(episodes: Iterable[Episode], library: Library) -> dict[str, list[Ep
 
 
 def _finding(item: Evidence) -> str:
-    words = item.kind.replace("_", " ")
+    words = " ".join(item.kind.replace("_", " ").split())
     where = f" at {shown(item.parameter)}" if item.parameter else ""
     return f"- {words}{where}: right is {shown(item.expected)}, it was {shown(item.actual)}"

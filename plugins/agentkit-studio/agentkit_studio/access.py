@@ -121,7 +121,7 @@ class Access:
         """Who sent a request; None for a stranger."""
         if self.user_header:
             names = request.headers.getlist(self.user_header)
-            name = names[0].strip()[:200] if len(names) == 1 else ""  # of two one is forged
+            name = names[0].strip(" \t")[:200] if len(names) == 1 else ""  # of two one is forged
             return self.named(name) if name else None
         name = str(request.session.get("user", ""))
         proof = "" if self.keys is None else self.keys.proof(name)

@@ -190,6 +190,19 @@ def test_a_name_that_was_sent_twice_is_nobodys(studio):
     assert client.get("/", headers=twice).status_code == 403
 
 
+def test_a_name_with_a_blank_that_nobody_sees_is_another(studio):
+    """A proxy that lets it pass makes nobody an operator."""
+    client = studio(
+        "",
+        keys=None,
+        user_header="X-Remote-User",
+        roles={"olga": "operator"},
+        default_role="nobody",
+    )
+    assert client.get("/", headers=[(b"x-remote-user", b"olga")]).status_code == 200
+    assert client.get("/", headers=[(b"x-remote-user", b"olga\xa0")]).status_code == 403
+
+
 def test_a_session_ends_with_its_key(studio, tmp_path):
     """Taken away or changed in the file, it is a stranger's at once."""
     path, now = tmp_path / "keys", [0.0]
