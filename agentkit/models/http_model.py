@@ -41,6 +41,7 @@ from agentkit.models.status import Endpoint, embedded_error, status_error
 from agentkit.models.transport import HttpStream, Transport, cut_short
 from agentkit.models.wire import EventParser, parse_object, read_body
 
+_BYTES_A_TURN = 4_096
 _DRAIN_SECONDS = 0.2
 
 
@@ -243,8 +244,9 @@ class HttpModel(RemoteModel):
         self, exchange: Exchange, answer: HttpStream, idle: IdleTimeout
     ) -> AsyncGenerator[Delta, None]:
         """Text and reasoning of a stream, piece by piece; its end is checked."""
-        parser = EventParser()
-        while chunk := await idle.wait(anext(answer.pieces, b"")):
+        parser, waiting = EventParser(), b""
+        while chunk := waiting or await idle.wait(anext(answer.pieces, b"")):
+            chunk, waiting = chunk[:_BYTES_A_TURN], chunk[_BYTES_A_TURN:]
             for data in parser.feed(chunk):
                 if data == "[DONE]":
                     await _drain(answer)
@@ -254,6 +256,8 @@ class HttpModel(RemoteModel):
                 delta = exchange.assembler.add(event)
                 if delta is not None:
                     yield delta
+            if waiting:
+                await asyncio.sleep(0)  # events that came together leave turns to others
         if not exchange.assembler.is_finished:
             raise cut_short(self.endpoint.place)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._loop_bound import LoopBound
-from agentkit._pacing import pace
+from agentkit._pacing import pace, pace_aiohttp
 from agentkit._proxies import environment_proxy
 from agentkit.errors import (
     MissingExtraError,
@@ -257,10 +257,12 @@ class AiohttpTransport:
 def _open_session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
     import aiohttp
 
+    connector = aiohttp.TCPConnector(
+        ssl=certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS
+    )
+    pace_aiohttp(connector)
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            ssl=certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS
-        ),
+        connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # timeouts are ours

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import ModuleType
@@ -126,6 +129,63 @@ async def test_stream_that_is_abandoned_frees_the_connection(open_model, questio
             await stream.aclose()
             assert await ask(model, question, streamed=False) == "well"
         assert len(server.requests) == 2
+
+
+async def test_events_that_come_together_leave_turns_to_others(open_model, question) -> None:
+    """A flood of a hostile server is no longer turn of the loop than some fifty events."""
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+    turns, most = [0], 0
+
+    async def others() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns[0] += 1
+
+    end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    with FaultyServer([RawStream(pieces=[event * 5_000 + end])]) as server:
+        async with open_model(server) as model:
+            beating = asyncio.ensure_future(others())
+            since, before = 0, -1
+            async for _ in model.stream(question):
+                since = since + 1 if turns[0] == before else 0
+                most, before = max(most, since), turns[0]
+            beating.cancel()
+    assert most < 100
+
+
+def flooding(listening: socket.socket) -> None:
+    """Answer one request after forty thousand lines that announce an answer."""
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 40_000)
+        answer = json.dumps({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]})
+        head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(answer)}\r\n\r\n"
+        connection.sendall((head + answer).encode())
+
+
+async def test_announcements_without_end_leave_turns_to_others(question) -> None:
+    """No turn of the loop takes a tenth of the time that reading them takes."""
+    pytest.importorskip("aiohttp")  # httpx is paced for its other users as well
+    longest = 0.0
+
+    async def others() -> None:
+        nonlocal longest
+        while True:
+            begun = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - begun)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=flooding, args=(listening,), daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        model = OpenAICompatibleModel("m", base_url=url, transport="aiohttp")
+        beating, begun = asyncio.ensure_future(others()), time.thread_time()
+        assert (await model.complete(question)).message.text == "x"
+        taken = time.thread_time() - begun
+        beating.cancel()
+        await model.close()
+    assert longest < taken / 10
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
