@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, cast
 
@@ -213,7 +213,7 @@ class Reader:
     Attributes:
         model: The only model there is.
         alias: Another name that it is asked by: that of the model behind the agent.
-        max_messages: Most messages in one request.
+        max_messages: Most messages in one request, and most tool calls in these.
         output_schema: What the agent's answers match; None for text.
         accepts: What the model accepts beside text, see ``agentkit.models.accepted_media``.
         media_urls: Whether URLs of images are passed on to the model's provider.
@@ -243,9 +243,10 @@ class Reader:
         if session is not None:
             record["session_id"] = session
         messages = record.get("messages")
-        if isinstance(messages, list) and len(messages) > self.max_messages:
-            message = f"{len(messages)} messages; at most {self.max_messages} are taken"
-            raise RequestError(message=message, param="messages", code="too_many_messages")
+        for count, what in _counts(messages):
+            if count > self.max_messages:
+                message = f"{count} {what}; at most {self.max_messages} are taken"
+                raise RequestError(message=message, param="messages", code="too_many_messages")
         try:
             read = _Body.model_validate(record, context=self)
         except ValidationError as error:
@@ -346,6 +347,14 @@ def parsed_object(body: bytes) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise RequestError(message="the body is not a JSON object", code="invalid_json")
     return record
+
+
+def _counts(messages: object) -> Iterator[tuple[int, str]]:
+    """How many messages there are, and calls in them, each of which a message answers."""
+    if isinstance(messages, list):
+        yield len(messages), "messages"
+        calls = (one.get("tool_calls") for one in messages if isinstance(one, dict))
+        yield sum(len(made) for made in calls if isinstance(made, list)), "tool calls"
 
 
 def _conversation(records: Sequence[_Message]) -> tuple[Message, ...]:

@@ -20,7 +20,7 @@ class ServerLimits:
 
     Attributes:
         max_body_bytes: Largest body; a larger one is answered with 413.
-        max_messages: Most messages in one request.
+        max_messages: Most messages in one request, and most tool calls in these.
         max_concurrent: Most runs at once; further requests are answered with 503.
         max_concurrent_per_key: Most of them for one key, or without keys for one client's address;
             further requests are answered with 429. None for a quarter of ``max_concurrent``

@@ -281,6 +281,11 @@ BAD = {
         "messages",
     ),
     "many messages": (chat([USER] * 9), "too_many_messages", "messages"),
+    "many calls": (
+        chat([{**called(), "tool_calls": called()["tool_calls"] * 9}, USER]),
+        "too_many_messages",
+        "messages",
+    ),
     "tools": (chat([USER], tools=[{}]), "unsupported_parameter", "tools"),
     "json": (
         chat([USER], response_format={"type": "json_object"}),
