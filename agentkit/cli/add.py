@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,6 +22,7 @@ from agentkit.cli.options import (
 from agentkit.cli.output import (
     Output,
     is_interactive,
+    json_text,
     one_line,
     print_json,
     print_line,
@@ -142,7 +142,8 @@ def import_(
     }
     passed = [one for one in definitions if one.name not in against]
     with opened(store_url) as store:
-        ask_for(passed, store.load(), on_conflict, yes=yes)
+        if not yes:
+            ask_for(passed, store.load(), on_conflict)
         plan, version = _import_definitions(store, passed, on_conflict, why, vouched=overrule)
         waiting: Sequence[ImportedTool] = ()
         if plan.held:
@@ -173,11 +174,7 @@ def import_(
 
 
 def ask_for(
-    definitions: Iterable[ToolDefinition],
-    library: Library,
-    on_conflict: ConflictPolicy,
-    *,
-    yes: bool,
+    definitions: Iterable[ToolDefinition], library: Library, on_conflict: ConflictPolicy
 ) -> None:
     """Show what would come of a file, and ask whether to import it.
 
@@ -185,14 +182,13 @@ def ask_for(
         definitions: Those of the file.
         library: As it is.
         on_conflict: What happens to names that are taken.
-        yes: Whether somebody said so beforehand.
 
     Raises:
         UsageError: Nobody can be asked here.
         click.Abort: The answer is no.
     """
     coming = plan_import(definitions, library, on_conflict=on_conflict).upserts
-    if yes or not coming:
+    if not coming:
         return
     for name, definition in coming.items():
         say(one_line(name))
@@ -390,12 +386,8 @@ def _read_by_models(definition: ToolDefinition) -> Iterator[str]:
     signature = definition.known_signature
     yield from definition.text.splitlines()
     yield from (f"{name}: {text}" for name, text in definition.description.parameters.items())
-    yield from (f"example {_json(one.arguments)}" for one in definition.examples)
+    yield from (f"example {json_text(one.arguments)}" for one in definition.examples)
     if signature.properties:
-        yield f"takes {_json(signature.parameters)}"
+        yield f"takes {json_text(signature.parameters)}"
     if signature.result:
-        yield f"gives {_json(signature.result)}"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+        yield f"gives {json_text(signature.result)}"

@@ -17,6 +17,7 @@ from agentkit.cli.output import (
     Output,
     cut,
     fold,
+    json_text,
     listing,
     one_line,
     print_json,
@@ -175,7 +176,7 @@ def _feedback_line(verdict: Verdict) -> str:
     parts += [str(details["source"])] if details.get("source") else []
     parts += [str(details["reason"])] if details.get("reason") else []
     if call := details.get("corrected_call"):
-        arguments = json.dumps(call["arguments"], ensure_ascii=False)
+        arguments = json_text(call["arguments"])
         parts.append(f"expected {call['name']} {arguments}")
     return one_line("; ".join(parts))
 
@@ -277,7 +278,7 @@ def call_line(call: ToolCall) -> str:
     """
     if call.malformed is not None:
         return without_gaps(f"{_name(call.name)}(malformed: {_name(call.malformed)})")
-    told = (f"{_name(k)}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
+    told = (f"{_name(k)}={json_text(v)}" for k, v in call.arguments.items())
     return without_gaps(f"{_name(call.name)}({', '.join(told)})")
 
 

@@ -163,6 +163,11 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
         click.echo(f"{name:<{width}}{lines}".rstrip())
 
 
+def json_text(value: object) -> str:
+    """A value as JSON on one line, within what people read."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     click.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False)))
@@ -170,7 +175,7 @@ def print_json(value: Any) -> None:
 
 def print_json_line(value: Any) -> None:
     """One line of JSON lines on stdout."""
-    click.echo(escaped(json.dumps(value, ensure_ascii=False)))
+    click.echo(escaped(json_text(value)))
 
 
 def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from agentkit.cli.output import (
     Output,
     cut,
     fold,
+    json_text,
     listing,
     one_line,
     print_facts,
@@ -133,12 +133,12 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
     properties: Mapping[str, Any] = signature.properties
     for name, schema in properties.items():
         known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
-        bounds = (f"{key} {_json(known[key])}" for key in known if _BOUNDS.match(key))
+        bounds = (f"{key} {json_text(known[key])}" for key in known if _BOUNDS.match(key))
         yield (
             one_line(name),
             one_line(type_text(schema)),
             "yes" if name in signature.required else "no",
-            _json(known["default"]) if "default" in known else "",
+            json_text(known["default"]) if "default" in known else "",
             " ".join(filter(None, (texts.get(name, ""), ", ".join(bounds)))),
         )
         for path, text in texts.items():
@@ -149,7 +149,7 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
 def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     signature, origin = definition.signature, definition.origin
     if signature.result is not None:
-        yield "returns", _json(signature.result)
+        yield "returns", json_text(signature.result)
     effects = signature.effects.to_json().items()
     declared = ", ".join(name if holds else f"not {name}" for name, holds in effects)
     yield "effects", declared or "not declared"
@@ -161,8 +161,8 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     for rule in specification.rules:
         yield "learned", f"{rule_sentence(rule)} ({rule.kind})"
     for example in definition.examples:
-        result = _json(example.result) if example.is_whole else "(not kept)"
-        yield "example", f"{_json(example.arguments)} -> {result}"
+        result = json_text(example.result) if example.is_whole else "(not kept)"
+        yield "example", f"{json_text(example.arguments)} -> {result}"
     parts = (origin.kind, origin.reference, origin.licence, origin.original_name)
     yield "origin", one_line(", ".join(filter(None, parts)))
     yield "digest", definition.digest
@@ -180,10 +180,6 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
         yield from (("fault", one_line(one.message)) for one in pin_faults(library, [name]))
     if above := dag.parents.get(name):
         yield "used by", one_line(", ".join(above))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 @command(short_help="Examine a catalogue of tools.", group=tools)

@@ -201,8 +201,8 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
         reason=one.reason or f"import {file}",
     )
     with opened(store_url) as store:
-        coming = artifact.library.definitions
-        ask_for(coming, store.load(), one.on_conflict, yes=one.yes or one.approve_all)
+        if not (one.yes or one.approve_all):
+            ask_for(artifact.library.definitions, store.load(), one.on_conflict)
         manager = manager_of(store, load_tools(one.targets), author=person())
         report = asyncio.run(importing.import_artifact(artifact, manager, request))
     return Output(

@@ -37,7 +37,7 @@ from agentkit.models.retries import (
     stream_with_retries,
     with_retries,
 )
-from agentkit.models.status import Endpoint, embedded_error, status_error
+from agentkit.models.status import Endpoint, embedded_error, header_of, status_error
 from agentkit.models.transport import HttpStream, Transport, cut_short
 from agentkit.models.wire import EventParser, parse_object, read_body
 
@@ -207,9 +207,10 @@ class HttpModel(RemoteModel):
         """The answer to a request; compressed ones are refused: 40 kB may be 40 MB of lines."""
         headers = {**self.headers, **exchange.headers} if exchange.headers else self.headers
         async with self.transport.stream(self.url, headers, exchange.body) as answer:
-            if answer.encoding:
+            encoding = header_of(answer.headers, "content-encoding").strip().lower()
+            if encoding.removeprefix("identity"):
                 raise ModelResponseError(
-                    f"the answer of {self.endpoint.place} is compressed ({answer.encoding[:20]}), "
+                    f"the answer of {self.endpoint.place} is compressed ({encoding[:20]}), "
                     "and was not asked to be. Look at the server, or a proxy before it"
                 )
             yield answer
@@ -295,5 +296,5 @@ async def _drain(answer: HttpStream) -> None:
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:
-    kind = next((v for name, v in headers.items() if name.lower() == "content-type"), "")
+    kind = header_of(headers, "content-type")
     return kind.partition(";")[0].strip().lower() == "application/json"

@@ -133,6 +133,11 @@ def _status_of(code: object) -> int | None:
     return int(digits) if digits.isdecimal() and 400 <= int(digits) <= 599 else None
 
 
+def header_of(headers: Mapping[str, str], name: str) -> str:
+    """The value of a header, whose name is written in any case; empty without it."""
+    return next((value for key, value in headers.items() if key.lower() == name), "")
+
+
 def retry_after_seconds(
     headers: Mapping[str, str], now: Callable[[], float] = time.time
 ) -> float | None:
@@ -175,7 +180,7 @@ def _message_in(text: str) -> str:
 
 def _advice(endpoint: Endpoint, status: int, headers: Mapping[str, str]) -> str:
     if 300 <= status < 400:
-        location = next((v for k, v in headers.items() if k.lower() == "location"), "elsewhere")
+        location = header_of(headers, "location") or "elsewhere"
         return f"It redirects to {location}; give that as the base URL"
     if status in {401, 403}:
         return f"Check the key: {endpoint.key_source}"

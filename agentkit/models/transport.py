@@ -62,12 +62,6 @@ class HttpStream:
     headers: Mapping[str, str]
     pieces: AsyncIterator[bytes]
 
-    @property
-    def encoding(self) -> str:
-        """How its body is compressed; empty when it is not."""
-        found = (v for name, v in self.headers.items() if name.lower() == "content-encoding")
-        return next(found, "").strip().lower().removeprefix("identity")
-
 
 class Transport(Protocol):
     """Sends POST requests; keeps connections open between them."""

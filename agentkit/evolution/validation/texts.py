@@ -307,12 +307,16 @@ def pattern(name: str, section: str = "") -> re.Pattern[str]:
 @cache
 def patterns(name: str, code: str = "") -> Mapping[str, re.Pattern[str]]:
     """The patterns of the sections ``code``, or ``code.kind`` by kind; of all by section."""
-    kinds = {
+    return {kind: pattern(name, section) for section, kind in _kinds(name, code).items()}
+
+
+def _kinds(name: str, code: str) -> Mapping[str, str]:
+    """The kinds of the sections ``code``, or ``code.kind``; all sections without a code."""
+    return {
         section: section.partition(".")[2] if code else section
         for section in sections(name)
         if not code or section.partition(".")[0] == code
     }
-    return {kind: pattern(name, section) for section, kind in kinds.items()}
 
 
 _NOT_ASKED = re.compile(r"\[\^[^\]]*\]|\\.|\([^()]*\)[?*]|[^)\]][?*]|\(\?[^:(]*[:=!]")
@@ -328,9 +332,8 @@ def quick_patterns(
     without an ASCII letter, such as Chinese ones, are left out for ASCII texts.
     """
     found = []
-    for section in sections(name):
-        own, _, kind = section.partition(".") if code else (code, "", section)
-        lines = sections(name)[section] if own == code else ()
+    for section, kind in _kinds(name, code).items():
+        lines = sections(name)[section]
         if is_ascii:
             lines = tuple(line for line in lines if not _is_foreign(line))
         of_words = [line for line in lines if line.startswith("\\b")]
