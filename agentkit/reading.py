@@ -245,18 +245,27 @@ def check_values(text: str | bytes, *, most: int = 0) -> None:
     """
     if len(text) <= (most or _VALUES):
         return
-    most = most or value_limit(len(text))
-    count = _values(text, most)
-    if count > most:
-        raise _too_much(f"{len(text):,} bytes of JSON hold {count:,} values, more than {most:,}")
+    limit = most or value_limit(len(text))
+    if (count := _values(text, limit)) > limit:
+        told = f"{len(text):,} bytes of JSON hold at least {count:,} values, more than {limit:,}"
+        raise ReadingLimitError(told) if most else _too_much(told)
 
 
 def _values(text: str | bytes, most: int) -> int:
     """The values of a JSON text; 0 where they are plainly no more than ``most``."""
     if len(text) <= min(most, _VALUES) or _separators(text) < most:
         return 0  # separators in texts were counted with them: never too low
+    if (strings := _strings(text)) > 2 * most:  # to look between so many takes longer than to build
+        return strings // 2
     bare = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return 1 + _separators(_STRING.sub(b"", bare))
+
+
+def _strings(text: str | bytes) -> int:
+    """Texts and names in a JSON text, never too high; a value has one of each at most."""
+    if isinstance(text, str):
+        return (text.count('"') - text.count('\\"')) // 2
+    return (text.count(b'"') - text.count(b'\\"')) // 2
 
 
 def is_readable(text: str, data: object) -> bool:

@@ -15,10 +15,10 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from agentkit.errors import ModelResponseError, UsageError
+from agentkit.errors import ModelResponseError, ReadingLimitError, UsageError
 from agentkit.messages import JsonObject, ToolCall, clean
 from agentkit.models.base import ModelSettings
-from agentkit.reading import read_json
+from agentkit.reading import check_values, read_json
 
 LONGEST_NAME = 64
 """Longest tool name, in characters, that OpenAI and Anthropic both accept."""
@@ -27,16 +27,19 @@ MALFORMED_KEY = "malformed_arguments"
 """Under this key a malformed call's text goes back: servers refuse a history that is not JSON."""
 
 MAX_BYTES = 1 << 27
+"""Bound of a stream. Half a million tokens take some 100 bytes each in one."""
+
 MAX_CALLS_READ = 1 << 14
 """Calls of one answer that are looked at in any way; ``agent`` goes on with far fewer."""
 
 MAX_ARGUMENT_CHARACTERS = 1_000_000
 """Arguments of one answer that are decoded. The longest answers of models have half as much."""
 
-"""Bound of a stream. Half a million tokens take some 100 bytes each in one."""
-
 MAX_WHOLE_BYTES = 1 << 24
 """Bound of an answer in one piece, and of an event, which is decoded without a turn for others."""
+
+MAX_VALUES = 150_000
+"""Values of the same: 16,000 tokens with their probabilities, or 1,900 with ten others each."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -245,12 +248,17 @@ def parse_object(text: bytes | str, what: str) -> JsonObject:
         what: What it is, for the message: ``the answer``, ``a stream event``.
 
     Raises:
-        ModelResponseError: It is not JSON, or not an object.
+        ModelResponseError: It is not JSON, or not an object, or holds more values than are read.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     try:
+        check_values(text, most=MAX_VALUES)
         value = parse_json(text)
+    except ReadingLimitError as error:
+        raise ModelResponseError(
+            f"{what} is not read: {error}. Look at the server behind the base URL"
+        ) from error
     except ValueError as error:
         raise ModelResponseError(
             f"{what} is not JSON ({error}): {shown(text)}. "

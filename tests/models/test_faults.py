@@ -203,8 +203,13 @@ async def test_a_compressed_answer_is_refused(open_model, question, kind) -> Non
 
 @pytest.mark.parametrize(
     "body",
-    ['{"a":' * 300 + "1" + "}" * 300, "[" * 100_000, "[" + "[]," * 600_000 + "[]]"],
-    ids=["deep", "no end", "wide"],
+    [
+        '{"a":' * 300 + "1" + "}" * 300,
+        "[" * 100_000,
+        "[" + "[]," * 600_000 + "[]]",
+        '{"choices": [' + '{"message": {"content": "x"}},' * 50_000 + "{}]}",
+    ],
+    ids=["deep", "no end", "wide", "wide, and of the size that answers may have"],
 )
 async def test_an_answer_without_end_is_refused(open_model, question, body) -> None:
     """Few bytes that stand for many levels or values are an answer that cannot be used."""
