@@ -37,6 +37,7 @@ from agentkit.messages import (
 )
 from agentkit.models.base import is_accepted
 from agentkit.models.wire import parse_json
+from agentkit.reading import check_values
 from agentkit.server.middleware import RequestError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -298,6 +299,7 @@ class Reader:
 
 _HONOURED = frozenset({*_Body.model_fields, *_REFUSED, "response_format"})
 _MOST_NAMED = 50
+_MOST_VALUES = 100_000  # decoded, checked and read on the event loop
 
 
 def not_honoured(record: JsonObject, honoured: AbstractSet[str]) -> tuple[str, ...]:
@@ -340,6 +342,7 @@ def parsed_object(body: bytes) -> dict[str, Any]:
         RequestError: It is none.
     """
     try:
+        check_values(body, most=_MOST_VALUES)
         record = parse_json(body.decode("utf-8"))
     except ValueError as error:  # UnicodeDecodeError is one
         message = f"the body is not JSON: {error}"

@@ -286,6 +286,11 @@ BAD = {
         "too_many_messages",
         "messages",
     ),
+    "many parts": (
+        chat([{"role": "user", "content": [{"type": "text", "text": ""}] * 60_000}]),
+        "invalid_json",
+        None,
+    ),
     "tools": (chat([USER], tools=[{}]), "unsupported_parameter", "tools"),
     "json": (
         chat([USER], response_format={"type": "json_object"}),
