@@ -331,7 +331,7 @@ def ask(made: Mapping[str, Any], tool: Tool) -> Approval:
     """Interrupt the graph, or say what was answered to the interrupt.
 
     The request has the form of LangChain's own ``tool_approval``; the answer may be in that form,
-    or a plain yes or no.
+    or a plain yes or no. One that says anything beside is no yes.
 
     Args:
         made: The call, as LangChain writes it.
@@ -348,7 +348,7 @@ def ask(made: Mapping[str, Any], tool: Tool) -> Approval:
     }
     answer = interrupt(request)
     if isinstance(answer, Mapping):
-        approved = answer.get("type") == "approve"
+        approved = answer.get("type") == "approve" and answer.keys() <= {"type", "message"}
         return Approval(approved=approved, reason=str(answer.get("message", "")))
     return Approval(approved=answer is True)
 

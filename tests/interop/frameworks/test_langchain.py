@@ -105,6 +105,24 @@ async def test_an_approval_in_another_process(langchain_model, library, store, c
     assert [result.value for result in later.results] == ["wiped /tmp"]
 
 
+@pytest.mark.parametrize(
+    "word", ["approve", 1, {"type": "approve", "denied": True}, {"type": "reject"}]
+)
+async def test_what_is_no_yes_runs_nothing(langchain_model, library, store, call, word):
+    """Only True, or LangChain's own form of a yes with nothing beside it, approves a call."""
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.types import Command
+
+    config = {"configurable": {"thread_id": "t1"}}
+    with FaultyServer([Reply(tool_calls=[call("1", "wipe", path="/tmp")]), "Done."]) as server:
+        toolset = Toolset(library, store=store)
+        agent = library_agent(toolset, langchain_model(server), checkpointer=InMemorySaver())
+        for given in ({"messages": "Clean up"}, Command(resume=word)):
+            await agent.ainvoke(given, config)
+    later, _ = store.select()
+    assert [result.status for result in later.results] == ["denied"]
+
+
 @tool
 def double(x: int) -> int:
     """Twice a number."""
