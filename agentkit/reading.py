@@ -13,6 +13,7 @@ import json
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import IO, Any, BinaryIO
 
@@ -205,7 +206,9 @@ def read_once(text: str | bytes) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise ReadingLimitError("an object has the same name twice")
+            names = Counter(name for name, _ in pairs)
+            twice = next(name for name, count in names.items() if count > 1)
+            raise ReadingLimitError(f"{twice!r:.80} is given twice in one object")
         return found
 
     return read_json(text, decode=lambda known: json.loads(known, object_pairs_hook=once))

@@ -258,6 +258,17 @@ def test_json_lines_are_bounded_as_a_whole(content, reader, tmp_path):
     assert re.search(told, result.stderr), result.output
 
 
+def test_names_that_are_given_twice_take_no_search_each(tmp_path):
+    """An object of very many names given twice is refused as soon as it is read."""
+    names = ",".join(f'"{number}": 0' for number in range(120_000))
+    path = tmp_path / "lines.jsonl"
+    path.write_text(f"{{{names},{names}}}")
+    (line,) = read_json_lines(path)
+    assert line.reason == "not JSON: '0' is given twice in one object"
+    with pytest.raises(ArtifactError, match="'119999' is given twice in one object"):
+        parse_artifact(f'{{{names},"119999": 0}}'.encode())
+
+
 def test_many_lines_some_of_them_broken_are_read(tmp_path):
     """Large catalogues and files with thousands of broken lines are honest."""
     lines = [json.dumps({"name": f"t{n}"}) for n in range(11_000)] + ["{}", "{"] * 4_999

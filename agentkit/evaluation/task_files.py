@@ -60,7 +60,7 @@ from agentkit.reading import (
     check_values,
     most_broken,
     open_plain,
-    read_json,
+    read_once,
     read_stored,
     unpacked,
 )
@@ -161,7 +161,7 @@ def read_records(path: Path) -> Iterator[JsonObject]:
 
 def _line(number: int, line: bytes) -> JsonLine:
     try:
-        record = read_json(line.decode("utf-8"), decode=_UNIQUE.decode)
+        record = read_once(line.decode("utf-8"))
         as_json_value(record)
     except UnicodeEncodeError:
         return JsonLine(number=number, reason="a text holds half of a surrogate pair")
@@ -173,19 +173,6 @@ def _line(number: int, line: bytes) -> JsonLine:
         kind = "a list" if isinstance(record, list) else f"{record!r:.40}"
         return JsonLine(number=number, reason=f"expected a JSON object, got {kind}")
     return JsonLine(number=number, record=record)
-
-
-def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        message = f"{', '.join(map(repr, twice))} is given twice in one object"
-        raise ValueError(message)
-    return record
-
-
-_UNIQUE = json.JSONDecoder(object_pairs_hook=_unique_pairs)
 
 
 # --- records --------------------------------------------------------------------------------------

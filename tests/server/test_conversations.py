@@ -449,7 +449,7 @@ async def test_only_who_may_decides(shop, desk, address, make_app, keys, talk):
         ('{"approved": "yes"}', "approved"),
         ('{"approved": true, "calls": {"none": true}}', "none"),
         ('{"approved": true, "denied": true}', "denied"),
-        ('{"approved": false, "approved": true}', "the same name twice"),  # readers differ on it
+        ('{"approved": false, "approved": true}', "'approved' is given twice"),
     ],
 )
 async def test_what_is_no_decision_is_refused(desk, address, store, said, told):

@@ -19,7 +19,7 @@ from agentkit.library.chain import verify_chain
 from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, LibraryChange
-from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
+from agentkit.reading import MOST_OF_A_FILE, open_plain, read_once, read_stored, unpacked
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema_validator import StepBudget, schema_errors
@@ -350,7 +350,7 @@ def _check_signature(signature: str, content: str, verifier: Verifier) -> None:
 def _decoded(data: bytes) -> Mapping[str, Any]:
     try:
         plain = unpacked(data).decode("utf-8-sig")
-        record = read_json(plain, decode=_STRICT.decode)
+        record = read_once(plain)
     except (OSError, EOFError, zlib.error) as error:
         raise ArtifactError(f"the compressed artifact is cut off or damaged: {error}") from error
     except ReadingLimitError as error:
@@ -370,19 +370,6 @@ def _broken(data: bytes, error: Exception) -> ArtifactError:
             f"the artifact is cut off or damaged: {error}; get it again from where it came"
         )
     return ArtifactError(f"this is not an artifact of agentkit: not JSON ({error})")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without keys that come twice, of which a reviewer may have seen the other one."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ArtifactError(f"the artifact names {twice!r} twice in one object", place=twice)
-    return found
-
-
-_STRICT = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _value(key: str, value: Any) -> Iterator[str]:
