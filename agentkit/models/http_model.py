@@ -200,7 +200,19 @@ class HttpModel(RemoteModel):
 
     async def _answer(self, request: ModelRequest, idle: IdleTimeout) -> ModelResponse:
         exchange = self.begin(request, False)
-        return await idle.wait(self._whole(exchange))
+        with self._hiding_keys():
+            return await idle.wait(self._whole(exchange))
+
+    @contextmanager
+    def _hiding_keys(self) -> Iterator[None]:
+        """Keep the key out of errors that quote an answer."""
+        try:
+            yield
+        except ModelResponseError as error:
+            told = self.endpoint.without_keys(str(error))
+            if told == str(error):
+                raise
+            raise ModelResponseError(told) from None
 
     @asynccontextmanager
     async def _sent(self, exchange: Exchange) -> AsyncIterator[HttpStream]:
@@ -226,6 +238,7 @@ class HttpModel(RemoteModel):
     ) -> AsyncGenerator[ModelEvent, None]:
         exchange, has_spoken = self.begin(request, True), False
         async with AsyncExitStack() as stack:
+            stack.enter_context(self._hiding_keys())
             opening = self._sent(exchange)
             answer = await idle.wait(stack.enter_async_context(opening))
             if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream

@@ -12,6 +12,7 @@ from agentkit.errors import ModelStatusError, UsageError
 from agentkit.messages import JsonObject
 from agentkit.models.wire import parse_json, shown
 
+_TOLD_OF_A_KEY = 4  # characters that may be seen where a quotation is cut within a key
 _KEPT_BODY = 2000
 _LONGEST_WAIT = 86_400.0
 _REFUSED = (
@@ -75,6 +76,14 @@ class Endpoint:
                 "sent, such as a line break at its end or a letter that is not ASCII. Set it again"
             )
 
+    def without_keys(self, text: str) -> str:
+        """What a server said, or a message that quotes it and cuts it short (``…``)."""
+        for key in filter(None, (self.api_key, *self.further_keys)):
+            text = text.replace(key, "***")
+            for size in range(len(key) - 1, _TOLD_OF_A_KEY, -1):
+                text = text.replace(f"{key[:size]}…", "***…")
+        return text
+
 
 def status_error(
     endpoint: Endpoint,
@@ -91,9 +100,7 @@ def status_error(
         headers: The answer's headers.
         body: The answer's body.
     """
-    text = body.decode("utf-8", "replace")
-    for key in filter(None, (endpoint.api_key, *endpoint.further_keys)):
-        text = text.replace(key, "***")
+    text = endpoint.without_keys(body.decode("utf-8", "replace"))
     message = _message_in(text)
     return ModelStatusError(
         f"{endpoint.place} answered {status} for model {endpoint.model!r}"

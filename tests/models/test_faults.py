@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import ModuleType
@@ -31,6 +32,8 @@ from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
 from agentkit.models.status import Endpoint, retry_after_seconds, status_error
 from agentkit.models.wire import EventParser, read_body
+
+KEY = "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 async def ask(model: OpenAICompatibleModel, request: ModelRequest, *, streamed: bool) -> str:
@@ -217,6 +220,37 @@ async def test_an_answer_without_end_is_refused(open_model, question, body) -> N
         async with open_model(server) as model:
             with pytest.raises(ModelResponseError, match=r"nested too deeply|values"):
                 await ask(model, question, streamed=False)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<p>{KEY}</p>",
+        f"<p>{'x' * 180}{KEY}</p>",
+        json.dumps([KEY]),
+        json.dumps({"choices": [{"message": {"content": "x"}, "token_ids": [KEY]}]}),
+        json.dumps(
+            {
+                "choices": [
+                    {
+                        "message": {"content": "x"},
+                        "token_ids": [1],
+                        "logprobs": {"content": [{"logprob": KEY}]},
+                    }
+                ]
+            }
+        ),
+    ],
+    ids=["no JSON", "cut within the key", "no object", "a token", "a probability"],
+)
+async def test_no_message_quotes_the_key(open_model, question, body, streamed) -> None:
+    """A server that repeats what it was sent is quoted without our key."""
+    with FaultyServer([RawReply(body=body)] * 4) as server:
+        async with open_model(server, api_key=KEY) as model:
+            with pytest.raises(ModelResponseError) as caught:
+                await ask(model, question, streamed=streamed)
+    assert KEY[:8] not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_body_without_end_is_not_read_to_its_end() -> None:
