@@ -18,6 +18,7 @@ from agentkit.errors import UsageError
 
 T = TypeVar("T")
 Place = tuple[int | str, ...]
+_LARGEST = 100_000
 
 
 def read_config(
@@ -87,9 +88,14 @@ def _checker(kind: type[Any]) -> Any:
 
 def _text_of(path: str | os.PathLike[str]) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the configuration {path} can not be read: {error}") from error
+    if len(data) > _LARGEST:
+        raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which is no configuration")
+    return text
 
 
 def _given(text: str, name: str, changes: Iterable[str]) -> tuple[yaml.Node | None, dict[str, Any]]:
@@ -97,7 +103,7 @@ def _given(text: str, name: str, changes: Iterable[str]) -> tuple[yaml.Node | No
     try:
         node = yaml.compose(text, Loader=_Loader)
         given = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a number of more digits than Python reads
         raise UsageError(f"{name} is not YAML: {error}") from error
     if twice := [*_twice(node)]:
         raise UsageError(f"{name} can not be used:\n  " + "\n  ".join(twice))

@@ -96,6 +96,7 @@ def test_a_written_record_is_read_back(plan):
         ("weights: &a [*a]\n", "weights"),
         ("- a\n", "holds a list"),
         ("a: [", "is not YAML"),
+        ("rate: " + "9" * 5_000, "is not YAML: Exceeds the limit"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(text, told):
@@ -103,6 +104,14 @@ def test_a_mistake_is_named_with_its_line(text, told):
     with pytest.raises(UsageError) as error:
         parse_config(text, Plan)
     assert told in str(error.value)
+
+
+def test_a_file_of_megabytes_is_no_configuration(tmp_path):
+    """It is refused before YAML, which is slow, is read."""
+    path = tmp_path / "run.yaml"
+    path.write_text("a: [" + "1, " * 2_000_000 + "1]\n")
+    with pytest.raises(UsageError, match="more than 100,000 bytes, which is no configuration"):
+        read_config(path, Plan)
 
 
 def test_single_keys_are_changed_from_outside():
