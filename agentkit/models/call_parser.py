@@ -25,6 +25,7 @@ MAX_TEXT = 100_000
 
 _MAX_ATTEMPTS = 100
 _MAX_MALFORMED = 20_000  # characters of a call that cannot be read
+_MAX_SEARCHED = 100_000  # characters in which the ends of all such calls are looked for
 _NAME = r"[^\W\d]\w*+(?:[.\-]\w++)*+"
 _START = re.compile(rf"[\[{{]|(?<![\w.\-])({_NAME})\(")
 _CALL = re.compile(rf"\s*({_NAME}) ?\(")
@@ -98,6 +99,7 @@ class _Scan:
         self.calls: list[ToolCall] = []
         self._spans: list[tuple[int, int]] = []
         self._resume = 0  # where to look on when there is no call here
+        self._unsearched = _MAX_SEARCHED
         self._plain_names = _plain_names(self.tools)
 
     def run(self) -> None:
@@ -282,14 +284,17 @@ class _Scan:
 
     def _balanced_end(self, start: int) -> int:
         """The place where the bracket at ``start`` closes, else the end of its line."""
-        depth, last = 0, min(len(self.text), start + _MAX_MALFORMED)
+        most = max(1, min(_MAX_MALFORMED, self._unsearched))
+        depth, last = 0, min(len(self.text), start + most)
         for match in _BRACKETS.finditer(self.text, start, last):
             if match[0] in "([{":
                 depth += 1
             elif match[0] in ")]}":
                 depth -= 1
                 if depth <= 0:
+                    self._unsearched -= match.end() - start
                     return match.end()
+        self._unsearched -= last - start
         newline = self.text.find("\n", start, last)
         return last if newline < 0 else newline
 

@@ -5,6 +5,7 @@ import json
 import jsonschema
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.cost import check_cost
 
 from agentkit.messages import (
     AssistantMessage,
@@ -245,6 +246,8 @@ def test_no_mixture_of_call_like_pieces_makes_the_parser_raise(text):
         "[",
         "{",
         "f(f(",
+        "[f({",
+        "search(get_weather(\n",
         'search("',
         "a-",
         "```-",
@@ -256,13 +259,19 @@ def test_no_mixture_of_call_like_pieces_makes_the_parser_raise(text):
     ],
 )
 def test_long_hostile_text_is_read_in_bounded_work(piece):
-    """A hundred thousand characters of opening brackets or quotes do not stall a run.
+    """A hundred thousand characters of opening brackets or quotes do not stall a run."""
+    text = (piece * MAX_TEXT)[:MAX_TEXT]
+    check_cost(lambda: parse_calls(text, TOOLS), MAX_TEXT)
+    check_cost(lambda: parse_calls(text), MAX_TEXT)
+    assert len(parse_calls(text, TOOLS).calls) <= MAX_TEXT // len(piece)
 
-    Without the bounds each of these takes minutes and runs into the timeout of the test run.
-    """
-    parsed = parse_calls((piece * MAX_TEXT)[:MAX_TEXT], TOOLS)
 
-    assert len(parsed.calls) <= MAX_TEXT // len(piece)
+def test_ends_that_are_not_looked_for_repeat_no_call():
+    """Behind many openings a broken call has a text still, and is read once."""
+    text = "f( " * 10 + '{"name": "search", x\n' * 3_000
+    calls = parse_calls(text, TOOLS).calls
+    assert calls
+    assert all(call.malformed for call in calls)
 
 
 JSON = st.recursive(
