@@ -18,6 +18,8 @@ from agentkit.evolution.review import Review
 from agentkit.tools.error_messages import plural
 
 _MOST_ARGUMENTS = 6
+_MOST_LINES = 5_000
+"""Of two texts together, that are compared: the time of it grows with their square."""
 
 
 class Line(NamedTuple):
@@ -109,11 +111,14 @@ def diff_lines(changes: Iterable[ViewChange]) -> Iterator[Line]:
 
 
 def text_diff(before: str, after: str, *, indent: int = 0) -> Iterator[Line]:
-    """Two texts line by line; nothing where they are the same."""
+    """Two texts line by line; nothing where they are the same, very long ones whole."""
     old, new = before.splitlines(), after.splitlines()
     if old == new:
         return
-    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    whole = ("replace", 0, len(old), 0, len(new))
+    is_compared = len(old) + len(new) <= _MOST_LINES
+    changes = SequenceMatcher(None, old, new).get_opcodes() if is_compared else [whole]
+    for kind, i1, i2, j1, j2 in changes:
         if kind == "equal":
             yield from (Line(f"  {text}", DIM, indent, is_whole=True) for text in old[i1:i2])
         else:

@@ -8,10 +8,12 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from support.cost import check_cost
 from support.episodes import episode_of
 
 from agentkit import Agent, ToolDefinition, open_store, tool
 from agentkit._waiting import wait_for
+from agentkit.cli.review_view import Line, text_diff
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.serving import running, share_of
@@ -144,6 +146,21 @@ def test_the_page_for_people(invoke, proposal_id, keep):
         f"    agentkit review canary {proposal_id}\n"
         f"    agentkit review reject {proposal_id} --reason WHY\n"
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["\n" * 30_000, "a\nb\n" * 10_000, "\n".join(map(str, range(9_000)))]
+)
+def test_long_texts_are_not_compared_line_by_line(text):
+    """What changes in a text of very many lines is shown whole, at once."""
+    after = f"new\n{text}\nend"
+    shown: list[Line] = []
+    check_cost(lambda: (shown.clear(), shown.extend(text_diff(text, after))), len(text))
+    assert [one.text[:1] for one in shown].count("+") == len(after.splitlines())
+    rows = "\n" * 2_400
+    check_cost(lambda: list(text_diff(rows, f"x\n{rows}y")), len(rows))
+    short = [line.text for line in text_diff("a\nb\nc", "a\nx\nc")]
+    assert short == ["  a", "- b", "+ x", "  c"]
 
 
 def test_words_that_steer_the_terminal(invoke, manager):

@@ -151,7 +151,7 @@ def words(before: str, after: str) -> tuple[Pieces, Pieces]:
     if max(len(old), len(new)) > _MOST_WORDS:
         old, new = [before], [after]
     sides: tuple[list[Piece], list[Piece]] = ([], [])
-    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new).get_opcodes():
         for side, text in zip(sides, ("".join(old[i1:i2]), "".join(new[j1:j2])), strict=True):
             if text:
                 side.append(Piece(text=text, is_changed=kind != "equal"))
@@ -161,7 +161,7 @@ def words(before: str, after: str) -> tuple[Pieces, Pieces]:
 def lines(before: str, after: str) -> Iterator[Line]:
     """Two texts line by line; of many equal lines those next to a change are shown."""
     old, new = (text[: 5 * _LONGEST].splitlines()[:_MOST_LINES] for text in (before, after))
-    blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    blocks = SequenceMatcher(None, old, new).get_opcodes()
     for at, (kind, i1, i2, j1, j2) in enumerate(blocks):
         left, right = old[i1:i2], new[j1:j2]
         if kind == "equal":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from random import Random
 
 import pytest
+from support.cost import check_cost
 
 from agentkit import Agent, Instructions
 from agentkit.errors import UsageError
@@ -14,6 +16,7 @@ from agentkit.library.chain import verify_chain
 from agentkit.library.events import Author
 from agentkit.testing import ScriptedModel
 from agentkit_studio import Access, create_studio
+from agentkit_studio.views import lines, words
 
 
 def last_event(store):
@@ -139,3 +142,13 @@ def test_the_second_of_two_decisions_is_told_of_the_first(studio, act, proposal_
     assert late.status_code == 409
     assert "Nothing was changed." in late.text
     assert proposals()[proposal_id].state == "rejected"
+
+
+def test_long_texts_are_compared_in_little_time():
+    """Two texts of few different words, on lines of very many, are no work for the page."""
+    chance = Random(1)
+    old, new = ("\n".join(" ".join(chance.choices("ab", k=700)) for _ in range(20)) for _ in "ab")
+    check_cost(lambda: [*lines(old, new)], len(old))
+    check_cost(lambda: words(old[:1_300], new[:1_300]), len(old))
+    rows = "a\n" * 1_400
+    check_cost(lambda: [*lines(rows, f"b\n{rows}b")], len(rows))
