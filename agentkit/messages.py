@@ -7,13 +7,13 @@ Everything here is immutable and knows its JSON form; nothing here knows a provi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from agentkit.errors import ReadingLimitError
-from agentkit.media import Media, media_from_json
-from agentkit.records import Record
+from agentkit.media import Media
+from agentkit.records import Record, from_record
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -127,9 +127,8 @@ class ToolCall(Record):
         arguments, malformed = record.get("arguments", {}), record.get("malformed")
         if not is_finite(arguments):
             arguments, malformed = {}, malformed or str(arguments)
-        return cls(
-            call_id=record["call_id"], name=record["name"], arguments=arguments, malformed=malformed
-        )
+        names = {"call_id": record["call_id"], "name": record["name"]}
+        return from_record(cls, {**names, "arguments": arguments, "malformed": malformed})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -297,23 +296,18 @@ def message_from_json(record: JsonObject) -> Message:
     Raises:
         ValueError: The role is not one of system, user, assistant, tool.
     """
-    role, text = record["role"], record.get("text", "")
-    media = tuple(map(media_from_json, record.get("media", ())))
-    match role:
-        case "system":
-            return SystemMessage(text=text)
-        case "user":
-            return UserMessage(text=text, media=media)
-        case "assistant":
-            calls = tuple(ToolCall.from_json(call) for call in record.get("tool_calls", ()))
-            items = tuple(map(ProviderItem.from_json, record.get("provider_items", ())))
-            return AssistantMessage(text=text, tool_calls=calls, provider_items=items)
-        case "tool":
-            call_id, name = record["call_id"], record["name"]
-            return ToolMessage(call_id=call_id, name=name, text=text, media=media)
-        case _:
-            message = f"unknown message role {role!r}; expected system, user, assistant or tool"
-            raise ValueError(message)
+    role = record["role"]
+    if not isinstance(role, str) or role not in _ROLES:
+        message = f"unknown message role {role!r}; expected system, user, assistant or tool"
+        raise ValueError(message)
+    kind, names = _ROLES[role]
+    values = {"text": "", **{name: value for name, value in record.items() if name in names}}
+    return from_record(kind, values)
+
+
+_ROLES: Mapping[str, tuple[type[Message], frozenset[str]]] = {
+    kind.role: (kind, frozenset(one.name for one in fields(kind))) for kind in get_args(Message)
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

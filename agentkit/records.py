@@ -54,7 +54,7 @@ class Record:
 
 
 class _Form(NamedTuple):
-    """How one kind of value is written and read; None: as it is. Most kinds let null pass."""
+    """How one kind of value is written and read; None: as it is."""
 
     write: Callable[[Any], Any] | None = None
     read: Callable[[Any], Any] | None = None
@@ -82,15 +82,15 @@ def _plan(kind: Any) -> tuple[tuple[str, Any, _Form], ...]:
     plan = []
     for one in fields(kind):
         default = one.default if one.default_factory is MISSING else one.default_factory()
-        left_out = default if one.name in kind._OPTIONAL else MISSING  # noqa: SLF001 - ours
+        left_out = default if one.name in getattr(kind, "_OPTIONAL", ()) else MISSING
         plan.append((one.name, left_out, _form(hints[one.name])))
     return tuple(plan)
 
 
 def _form(hint: Any) -> _Form:
     origin, inner = get_origin(hint), get_args(hint)
-    if _is_of_texts(hint):
-        return _Form(read=_text, passes_null=False)
+    if plain := _TEXT if _is_of_texts(hint) else _PLAIN.get(origin or hint):
+        return plain
     if origin in {UnionType, Union}:
         kind = next(one for one in inner if one is not NoneType)
         return _form(kind)._replace(passes_null=True)
@@ -99,13 +99,14 @@ def _form(hint: Any) -> _Form:
         return _Form(
             write=list if write is None else lambda held: [write(one) for one in held],
             read=tuple if read is None else lambda held: tuple([read(one) for one in held]),
+            passes_null=False,
         )
     if not is_dataclass(hint):
-        return _Form(write=dict if origin is Mapping else None)
+        return _Form()
     if hint is Media:
-        return _Form(write=Media.reference, read=media_from_json)
+        return _Form(write=Media.reference, read=media_from_json, passes_null=False)
     kind = cast("Any", hint)
-    return _Form(write=kind.to_json, read=kind.from_json)
+    return _Form(write=kind.to_json, read=kind.from_json, passes_null=False)
 
 
 def _is_of_texts(hint: Any) -> bool:
@@ -114,11 +115,23 @@ def _is_of_texts(hint: Any) -> bool:
     return hint is str or (bool(of) and all(isinstance(one, str) for one in of))
 
 
-def _text(value: Any) -> str:
-    """A text; anything else would be stored and break later listings of the episode."""
-    if not isinstance(value, str):
-        raise TypeError(f"it holds {type(value).__name__} where a text belongs")
-    return value
+def _only(kinds: tuple[type, ...], what: str) -> _Form:
+    """Anything else would be stored and break later listings of the episode."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError(f"it holds {type(value).__name__} where {what} belongs")
+        return value
+
+    return _Form(read=read, passes_null=False)
+
+
+_TEXT, _NUMBER = _only((str,), "a text"), _only((int, float), "a number")
+_PLAIN: Mapping[Any, _Form] = {
+    int: _NUMBER,
+    float: _NUMBER,
+    Mapping: _only((dict, Mapping), "an object")._replace(write=dict),
+}
 
 
 def changed(

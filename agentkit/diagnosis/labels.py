@@ -145,7 +145,7 @@ def label_of_failure(
         return None
     if failure.kind == "tool_error" and blamed_argument(failure, arguments) is not None:
         return "argument_mismatch"
-    return LABEL_OF_FAILURE[failure.kind]
+    return LABEL_OF_FAILURE.get(failure.kind)
 
 
 def breaks_learned_rule(failure: ToolFailure) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from agentkit.messages import FailureKind, JsonObject
-from agentkit.records import Record
+from agentkit.records import Record, from_record
 
 EvidenceKind = Literal[
     "malformed_arguments",  # the argument text is not a JSON object
@@ -76,7 +76,7 @@ class Evidence(Record):
         values: dict[str, Any] = dict(record)
         if values.get("kind") not in get_args(EvidenceKind):
             values["kind"] = "other"
-        return cls(**values)
+        return from_record(cls, values)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,15 +114,10 @@ class Verdict(Record):
         passed = record.get("passed") is True
         known = {"passed", "score", "evidence", "verifier", "fault", "metrics", "details"}
         older = {name: value for name, value in record.items() if name not in known}
-        return cls(
-            passed=passed,
-            score=record.get("score", float(passed)),
-            verifier=record.get("verifier", ""),
-            fault=record.get("fault"),
-            metrics=record.get("metrics", {}),
-            evidence=tuple(map(Evidence.from_json, record.get("evidence", ()))),
-            details={**record.get("details", {}), **older},
-        )
+        values = {name: value for name, value in record.items() if name in known}
+        values |= {"passed": passed, "score": record.get("score", float(passed))}
+        values |= {"details": {**record.get("details", {}), **older}}
+        return from_record(cls, values)
 
 
 FailureLabel = Literal[

@@ -74,7 +74,8 @@ class EvaluationLabels:
         return {name: str(getattr(self, name)) for name in names} | ending
 
 
-def _whole(text: str) -> int:
+def _whole(label: object) -> int:
+    text = str(label)
     is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
     return int(text) if is_number else 0
 

@@ -11,8 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Episode
-from agentkit.episodes import Diagnosis, Turn, Verdict
+from agentkit import Episode, Library, ToolDefinition
+from agentkit._waiting import wait_for
+from agentkit.diagnosis import FailureProfile, diagnose
+from agentkit.diagnosis.labels import label_of_failure
+from agentkit.episodes import Diagnosis, Evidence, Redaction, Turn, TurnDiagnosis, Verdict
 from agentkit.episodes.files import (
     decode_episode,
     encode_episode,
@@ -21,6 +24,9 @@ from agentkit.episodes.files import (
     read_episodes,
 )
 from agentkit.errors import EpisodeFormatError, MissingExtraError
+from agentkit.evaluation.results.summary import summarise
+from agentkit.evolution.proposal import Observations
+from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
 
 FORMS = ["jsonl", "jsonl.gz"]
@@ -271,3 +277,54 @@ def test_a_part_that_is_no_text_makes_no_episode(part, value):
     record = {**Episode(episode_id="e1", request="Hi").to_json(), part: value}
     with pytest.raises(EpisodeFormatError):
         decode_episode(json.dumps(record))
+
+
+@pytest.mark.parametrize("value", [5, None, ["a"], "a", {"a": []}])
+@pytest.mark.parametrize(
+    "part",
+    ["verdict", "turns", "metadata", "usage", "seconds", "turns.0.results", "turns.0.message.text"]
+    + ["turns.0.message.tool_calls", *(f"verdict.evidence.0.{one}" for one in ("call_id", "tool"))]
+    + [f"turns.0.message.tool_calls.0.{one}" for one in ("call_id", "name", "arguments")]
+    + [f"turns.0.results.0.{one}" for one in ("status", "failure", "attempts")],
+)
+def test_parts_of_another_type_end_no_later_work(part, value):
+    """An episode that is read can be redacted, diagnosed, learned from, counted and shown."""
+    call = ToolCall(call_id="1", name="pay", arguments={"x": 1})
+    failure = ToolFailure(kind="tool_failed", rule="No.")
+    result = ToolResult(call_id="1", name="pay", status="failed", failure=failure)
+    turn = Turn(message=AssistantMessage(text="a", tool_calls=(call,)), results=(result,))
+    wrong = Evidence(kind="wrong_value", message="x", turn=0, call_id="1", tool="pay")
+    verdict = Verdict(passed=False, score=0.0, evidence=(wrong,))
+    record = Episode(episode_id="e", request="?", turns=(turn,), verdict=verdict).to_json()
+    record = json.loads(json.dumps({**record, "metadata": {"task": "t"}}))
+    *steps, last = part.split(".")
+    place = record
+    for step in steps:
+        place = place[int(step)] if isinstance(place, list) else place[step]
+    place[last] = value
+    try:
+        read = decode_episode(json.dumps(record))
+    except EpisodeFormatError:
+        return
+    library = Library([ToolDefinition.from_schema("pay", "", {"properties": {"x": {}}})])
+    diagnosed = replace(read, diagnosis=diagnose(read, library, read.verdict))
+    assert FailureProfile().observe(diagnosed)
+    seen = Observations(library=library, episodes=(diagnosed,))
+    assert list(wait_for(EvidenceProposer().propose(seen))) == []
+    assert summarise([diagnosed])
+    assert decode_episode(encode_episode(Redaction()(diagnosed))).episode_id == "e"
+
+
+def test_kinds_of_later_versions_end_no_evaluation():
+    """A kind of failure and a label that nobody knows here are no reason to give up."""
+    failure = ToolFailure(kind="of_tomorrow", rule="No.")  # type: ignore[arg-type]
+    assert label_of_failure(failure) is None
+    label = "of_tomorrow"
+    turn = Turn(message=AssistantMessage(text="a"))
+    told = TurnDiagnosis(turn=0, label=label, labels=(label,))  # type: ignore[arg-type]
+    diagnosis = Diagnosis(label=label, turns=(told,))  # type: ignore[arg-type]
+    labels = {"task": "t", "run": "r", "attempt": "0", "ends": "true"}
+    verdict = Verdict(passed=False, score=0.0)
+    failed = Episode(episode_id="e", request="?", turns=(turn,), verdict=verdict, metadata=labels)
+    report = summarise([decode_episode(encode_episode(replace(failed, diagnosis=diagnosis)))])
+    assert report.examples == ()

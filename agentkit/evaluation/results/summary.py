@@ -288,8 +288,9 @@ def _chosen(
 ) -> tuple[Example, ...]:
     """The examples of counted episodes, by the precedence of their labels, then by task."""
     found: list[Example] = []
-    for label in sorted(examples, key=PRECEDENCE.index):
-        own = [one for _, one in sorted(examples[label].items()) if one.episode_id in counted]
+    for label in PRECEDENCE:
+        of_label = sorted(examples.get(label, {}).items())
+        own = [one for _, one in of_label if one.episode_id in counted]
         found += sorted(
             own[:EXAMPLES_A_LABEL], key=lambda one: (one.task, one.attempt, one.user_turn)
         )

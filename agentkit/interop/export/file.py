@@ -20,7 +20,7 @@ from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, LibraryChange
 from agentkit.reading import MOST_OF_A_FILE, open_plain, read_once, read_stored, unpacked
-from agentkit.tools.canonical import digest
+from agentkit.tools.canonical import digest, is_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema_validator import StepBudget, schema_errors
 from agentkit.tools.sources.json_records import record_faults
@@ -91,15 +91,16 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
         raise ArtifactError(f"the artifact cannot be read: {error}") from error
     again = to_record(artifact)
     recorded, actual = record["digests"], again["digests"]
-    names = list(actual["tools"])
-    for name in (*names, *(recorded["tools"].keys() - actual["tools"].keys())):
-        at = f"[{names.index(name)}]" if name in names else ""
+    places = {name: f"[{at}]" for at, name in enumerate(actual["tools"])}
+    for name in (*places, *(recorded["tools"].keys() - places.keys())):
+        at = places.get(name, "")
         known, found = recorded["tools"].get(name), actual["tools"].get(name)
         _compare(f"library.definitions{at} ({name!r})", known, found)
     for name in SECTIONS:
         _compare(name, recorded["sections"].get(name), actual["sections"][name])
         if record[name] != again[name]:
-            _compare(name, digest(record[name]), digest(again[name]))
+            said = digest(record[name]) if is_json(record[name]) else "no JSON"
+            _compare(name, said, digest(again[name]))
     for content in (expected or recorded["content"], recorded["content"]):
         _compare("digests.content", content, actual["content"])
     _check_history(artifact)

@@ -235,6 +235,7 @@ def broken(record: dict[str, Any], path: str, value: Any) -> None:
     [
         ("library.definitions.0.description.summary", "Do harm.", "library.definitions[0]"),
         ("library.version", 9, "library"),
+        ("library.digest", "\ud800", "library"),
         ("changes.0.author", "somebody else", "changes"),
         ("changes.2.upserts.0.digest", "0" * 64, "changes"),
         ("events.1.reason", "another", "events"),
