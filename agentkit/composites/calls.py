@@ -6,7 +6,7 @@ import ast
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.composites.language import (
@@ -64,9 +64,15 @@ def place_of(node: object, source: str) -> Place:
         return (1, 1)
     if source.isascii():
         return node.lineno, node.col_offset + 1
-    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    before = lines[node.lineno - 1].encode("utf-8")[: node.col_offset]
+    before = _lines(source)[node.lineno - 1][: node.col_offset]
     return node.lineno, len(before.decode("utf-8", "replace")) + 1
+
+
+@lru_cache(maxsize=4)
+def _lines(source: str) -> Sequence[bytes]:
+    """The lines of a text as Python counts them, taken apart once for all its problems."""
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return [line.encode("utf-8") for line in lines]
 
 
 def too_deep(node: object, limits: CompositeLimits) -> Fault:
@@ -174,8 +180,12 @@ class CallReader(ABC):
 
     def quote(self, node: ast.expr | ast.stmt) -> str:
         """The text of a node, shortened."""
-        text, _, more = (ast.get_source_segment(self.source, node) or "").partition("\n")
-        return f"{text[:_QUOTED]} ..." if more or len(text) > _QUOTED else text
+        if not hasattr(node, "end_lineno") or node.end_lineno is None:
+            return ""
+        end = node.end_col_offset if node.end_lineno == node.lineno else None
+        line = _lines(self.source)[node.lineno - 1]
+        text = line[node.col_offset : end].decode("utf-8", "replace")
+        return f"{text[:_QUOTED]} ..." if end is None or len(text) > _QUOTED else text
 
     @abstractmethod
     def expression(self, node: ast.expr, *, is_consumed: bool = False) -> ast.expr:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import pytest
+from support.cost import check_cost
 
 from agentkit.composites.language import arguments_of, calls, child_of
 from agentkit.composites.parser import parse, parse_expression
+from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, SourceProblem
 from agentkit.tools.decorator import tool
@@ -456,3 +458,32 @@ def test_an_undeclared_result_is_inferred(body: str, result: Any) -> None:
     """What the children declare tells what the composite returns."""
     text = "def f():\n" + "".join(f"    {line}\n" for line in body.splitlines())
     assert compose(text, TOOLS).signature.result == result
+
+
+@pytest.mark.parametrize("line", ["x = x.a", "x = x.é", "x.append(1)"])
+def test_very_many_problems_are_told_in_little_time(line: str) -> None:
+    """Each problem quotes its place, and no text is taken apart again for it."""
+    text = "def f(x):\n" + f"    {line}\n" * 2_000 + "    return x\n"
+    found: list[SourceProblem] = []
+
+    def work() -> None:
+        with pytest.raises(CompositeError) as caught:
+            parse(text, {}, limits=READING_LIMITS)
+        found[:] = caught.value.problems
+
+    check_cost(work, len(text))
+    assert len(found) == 2_000
+    assert all(line.removeprefix("x = ").split("(")[0] in one.message for one in found)
+
+
+def test_a_problem_quotes_one_line() -> None:
+    """Of what goes on below its line, or is long, the beginning is told."""
+    cases = {
+        "(lambda:\n        1)": "`lambda: ...` is not in the language",
+        "[é, lambda: é]": "`lambda: é` is not in the language",
+        f"lambda: {'a' * 200}": "a ...` is not in the language",
+    }
+    for source, words in cases.items():
+        with pytest.raises(CompositeError) as caught:
+            parse(f"def f(é):\n    return {source}\n", {})
+        assert caught.value.problems[0].message.endswith(words)
