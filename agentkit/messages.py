@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from agentkit.errors import ReadingLimitError
 from agentkit.media import Media
@@ -358,6 +358,11 @@ class Usage(Record):
     cached_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Self:
+        """The counts of a record, of whatever JSON type."""
+        return cls(**{one.name: record[one.name] for one in fields(cls) if one.name in record})
 
     def __post_init__(self) -> None:
         asked, read, written = self.requests, self.prompt_tokens, self.completion_tokens
