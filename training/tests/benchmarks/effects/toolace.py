@@ -11,8 +11,8 @@ how difficult the questions are, and is fine-tuned on
 * ``selected-refine`` and ``random-refine``: the same choices among questions and self-refine
   samples together.
 
-At the end it is asked held-out questions, greedily; those that learned to refine, and the adapter
-that all began with, once more with adaptive refinement (Algorithm 1)::
+At the end it is asked held-out questions, greedily, and once more with adaptive refinement
+(Algorithm 1), as is the adapter that all began with::
 
     python arms.py --config coevolution.yaml --output told --seeds 1 2 3 --arms --worlds told \
 --set policy.format=json --set policy.answer_tokens=48 --set tasks.test=200 \
@@ -65,6 +65,8 @@ PAIRS = (
     ("random-refine", "selected-refine"),
     ("selected", "selected-refine"),
     ("warm", "warm-adaptive"),
+    ("selected", "selected-adaptive"),
+    ("random", "random-adaptive"),
     ("selected-refine", "selected-refine-adaptive"),
     ("random-refine", "random-refine-adaptive"),
     ("random-refine-adaptive", "selected-refine-adaptive"),
@@ -109,8 +111,7 @@ class Seed:
 
     def run(self, variant: str) -> None:
         """Go through the rounds from the warm weights, and ask at the end."""
-        refines = variant == _WARM or VARIANTS[variant][1]
-        if self.file(f"{variant}-adaptive" if refines else variant).exists():
+        if self.file(f"{variant}-adaptive").exists():
             return
         policy = self.config.policy.load(seed=self.number)
         records: list[dict[str, object]] = []
@@ -118,8 +119,7 @@ class Seed:
             records = self.rounds(policy, variant)
             save_adapter(policy, self.output / str(self.number) / variant)
         self.ask(policy, variant, "none", rounds=records)
-        if refines:
-            self.ask(policy, f"{variant}-adaptive", "adaptive", rounds=records)
+        self.ask(policy, f"{variant}-adaptive", "adaptive", rounds=records)
 
     def file(self, part: str) -> Path:
         """Where a part is kept."""
