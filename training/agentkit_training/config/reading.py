@@ -90,12 +90,11 @@ def _text_of(path: str | os.PathLike[str]) -> str:
     try:
         with Path(path).open("rb") as file:
             data = file.read(_LARGEST + 1)
-        text = data.decode("utf-8")
+        if len(data) > _LARGEST:
+            raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which is no configuration")
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the configuration {path} can not be read: {error}") from error
-    if len(data) > _LARGEST:
-        raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which is no configuration")
-    return text
 
 
 def _given(text: str, name: str, changes: Iterable[str]) -> tuple[yaml.Node | None, dict[str, Any]]:

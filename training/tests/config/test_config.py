@@ -106,10 +106,11 @@ def test_a_mistake_is_named_with_its_line(text, told):
     assert told in str(error.value)
 
 
-def test_a_file_of_megabytes_is_no_configuration(tmp_path):
+@pytest.mark.parametrize("text", ["a: [" + "1, " * 2_000_000 + "1]\n", "é" * 60_000])
+def test_a_file_of_megabytes_is_no_configuration(text, tmp_path):
     """It is refused before YAML, which is slow, is read."""
     path = tmp_path / "run.yaml"
-    path.write_text("a: [" + "1, " * 2_000_000 + "1]\n")
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="more than 100,000 bytes, which is no configuration"):
         read_config(path, Plan)
 
