@@ -165,7 +165,9 @@ def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def read_json(text: str | bytes, *, decode: Callable[[Any], Any] = json.loads) -> Any:
+def read_json(
+    text: str | bytes, *, decode: Callable[[Any], Any] = json.loads, most: int = 0
+) -> Any:
     """The data of a JSON text.
 
     Values are counted before anything is built, so that what is refused costs a look at its bytes.
@@ -173,6 +175,7 @@ def read_json(text: str | bytes, *, decode: Callable[[Any], Any] = json.loads) -
     Args:
         text: The document.
         decode: What builds the data of a text, such as ``decode`` of a ``json.JSONDecoder``.
+        most: How many values it may hold; 0 for what ``value_limit`` says.
 
     Raises:
         ReadingLimitError: It holds too many values, or is nested too deeply; a ``ValueError``.
@@ -186,7 +189,7 @@ def read_json(text: str | bytes, *, decode: Callable[[Any], Any] = json.loads) -
             ...
         agentkit.errors.ReadingLimitError: it is nested too deeply, deeper than 200 levels
     """
-    check_values(text)
+    check_values(text, most=most)
     try:
         data = decode(text)
     except RecursionError as error:

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from agentkit.errors import ModelResponseError, ReadingLimitError, UsageError
 from agentkit.messages import JsonObject, ToolCall, clean
 from agentkit.models.base import ModelSettings
-from agentkit.reading import check_values, read_json
+from agentkit.reading import read_json
 
 LONGEST_NAME = 64
 """Longest tool name, in characters, that OpenAI and Anthropic both accept."""
@@ -203,14 +203,18 @@ def _refuse_constant(name: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, *, most: int = 0) -> Any:
     """Decode JSON text; NaN and Infinity, which JSON has not, are refused.
+
+    Args:
+        text: The document.
+        most: How many values it may hold; 0 for what any text of its size may.
 
     Raises:
         ValueError: It is not JSON, is nested too deeply, holds far too many values, or a number
             too long to read.
     """
-    return read_json(text, decode=_DECODER.decode)
+    return read_json(text, decode=_DECODER.decode, most=most)
 
 
 async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
@@ -253,8 +257,7 @@ def parse_object(text: bytes | str, what: str) -> JsonObject:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     try:
-        check_values(text, most=MAX_VALUES)
-        value = parse_json(text)
+        value = parse_json(text, most=MAX_VALUES)
     except ReadingLimitError as error:
         raise ModelResponseError(
             f"{what} is not read: {error}. Look at the server behind the base URL"

@@ -37,7 +37,6 @@ from agentkit.messages import (
 )
 from agentkit.models.base import is_accepted
 from agentkit.models.wire import parse_json
-from agentkit.reading import check_values
 from agentkit.server.middleware import RequestError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -342,8 +341,7 @@ def parsed_object(body: bytes) -> dict[str, Any]:
         RequestError: It is none.
     """
     try:
-        check_values(body, most=_MOST_VALUES)
-        record = parse_json(body.decode("utf-8"))
+        record = parse_json(body.decode("utf-8"), most=_MOST_VALUES)
     except ValueError as error:  # UnicodeDecodeError is one
         message = f"the body is not JSON: {error}"
         raise RequestError(message=message, code="invalid_json") from error
