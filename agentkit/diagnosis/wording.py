@@ -1,8 +1,8 @@
 """Recovery-oriented words for failed calls.
 
-SEAL (section 3.3) finds that a model recovers when the feedback names the rule and the way out,
-not when it repeats an exception. Every failure is worded in the same order: what happened, what
-is allowed, what to do next. A stack trace never reaches the model.
+SEAL (section 3.3) turns errors into feedback that names the rule and the way out. Every failure is
+worded in the same order: what happened, what is allowed, what to do next. A stack trace never
+reaches the model.
 
 The way out goes by the class of the failure, which is that of its label in
 ``agentkit.diagnosis.labels``: a call that could not be read is written again in its format, wrong

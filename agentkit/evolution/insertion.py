@@ -67,7 +67,7 @@ class CheckResult:
             and the composites above that are pinned to that anew. Empty where nothing changes.
         version: The library version that holds it.
         depth: Levels of composites under one that is added; 1 for one made of primitives.
-        flat_size: Primitive calls that its text spells out, all levels deep.
+        flat_size: The fewest primitive calls behind one call of it, all levels deep.
         problems: Places in its text, when the text is what is wrong.
     """
 

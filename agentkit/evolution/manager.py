@@ -100,7 +100,7 @@ class ToolManager:
         >>> from agentkit import open_store
         >>> from agentkit.testing import primitive_library
         >>> manager = ToolManager(open_store("memory:"), tools=primitive_library())
-        >>> manager.register(primitive_library(), reason="the warm library")
+        >>> manager.register(primitive_library(), reason="the primitives")
         1
         >>> outcome = manager.insert('''
         ... @composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])

@@ -1,8 +1,8 @@
 """Composites from what episodes did, without asking a model.
 
-Recurring sub-trajectories become composites, as in CoCoDA (section 3.2), where a teacher writes
-them; here they are counted. The result only proposes; the Tool Manager decides. Composites of
-composites come from later episodes, which call the first ones.
+Recurring sub-trajectories become composites, as in CoCoDA (section 3.3 and appendix D.1), where a
+teacher writes them; here they are counted. The result only proposes; the Tool Manager decides.
+Composites of composites come from later episodes, which call the first ones.
 """
 
 from __future__ import annotations

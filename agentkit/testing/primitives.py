@@ -1,4 +1,4 @@
-"""The warm library: 42 small pure tools with complete records, to build composites from.
+"""The primitives: 42 small pure tools with complete records, to build composites from.
 
 As many as the paper starts from (CoCoDA, appendix E), and with its names where it gives them
 (appendix F: ``add``, ``mul``, ``pow_int``, ``filter_rows``, ``select_column``, ``sum_list``).

@@ -15,7 +15,7 @@ def store():
 
 @pytest.fixture
 def make_manager(store):
-    """Makes a manager over the warm library; further tools are registered as well."""
+    """Makes a manager over the primitives; further tools are registered as well."""
 
     def make(*further, **options):
         tools = [*primitive_library(), *further]

@@ -220,7 +220,7 @@ def follows(x: int) -> int:
     assert "Effects.pure()" in outcome.failed[0].advice
 
 
-# --- The three rejected candidates that CoCoDA describes (appendix H.3), as we decide them -------
+# --- Two of the candidates that CoCoDA does not add (appendix H.3), as we decide them ------------
 
 
 SUM_WHERE = '''

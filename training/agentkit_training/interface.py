@@ -34,7 +34,7 @@ MOST_VALUES = 20
 
 
 def cued(definition: ToolDefinition) -> ToolDefinition:
-    """The definition with a cue behind the text of each parameter that its schema demands a lot of.
+    """The definition with a cue behind each parameter that is required or has listed values.
 
     A cue says that a parameter must be given, and which values it allows, as in SEAL's released
     configuration. Nested parameters have cues as well. Cueing twice is cueing once.
@@ -295,8 +295,7 @@ Mode: TypeAlias = Literal["off", "by_profile", "always"]
 CUE_LABELS: frozenset[FailureLabel] = frozenset(
     {"argument_mismatch", "invalid_tool_call", "missing_tool_call"}
 )
-"""Failures that cues are for. The paper names the first and the last (section 3.3); cues hold the
-format of valid calls, too."""
+"""Failures that cues are for. The paper names the first and the last (section 3.3)."""
 
 FEEDBACK_LABELS: frozenset[FailureLabel] = frozenset({"recovery_failure", "invalid_tool_call"})
 """Failures that feedback is for. The paper names the first; a call of a tool that is not there is

@@ -108,11 +108,11 @@ def diagnostic_weight(labels: Iterable[FailureLabel]) -> float:
 class Weighting:
     """Weighs rollouts by fixed utilities ("fixed across all backbones and training runs").
 
-    SEAL leaves the weights as they are. Their mean is then a factor on the learning rate, 1.5 to
-    1.9 while most rollouts fail, and a gain may come from that alone. ``normalised`` holds the mean
-    of the sizes of the advantages. The sum of a group's weighted advantages is 0 with neither, as
-    it is not in SEAL: with 2 of 8 rollouts passing, and weights of 1 and 2 before a mean of 1 was
-    held, it was -1.85 where sizes add up to 6.5.
+    SEAL leaves the weights as they are, so that advantages become 1.5 to 1.9 times as large while
+    most rollouts fail. AdamW evens out a factor that is the same in each step, but for clipping
+    and the share of the KL term. ``normalised`` holds the mean size of the advantages. A group's
+    weighted advantages sum to 0 neither here nor in SEAL: with 2 of 8 rollouts passing, and
+    utilities of 1 for them and 2 for the others, to -2.16 here, where sizes add up to 6.5.
 
     Attributes:
         normalised: Whether weights are scaled so that the gradient keeps its size.

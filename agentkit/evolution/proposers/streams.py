@@ -387,7 +387,7 @@ def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Propos
 class FeedbackStream(_ModelStream):
     """Suggests clearer words, or relaxed rules, from episodes with r < 1, by asking a model.
 
-    Two deviations from the paper (section 3.3, figure 3): it asks once for each record, which
+    Two deviations from the paper (section 3.2.2, figure 3): it asks once for each record, which
     invites words that fit that record, so here one request holds several failures of one tool
     (``max_episodes=1`` is the paper's way). And gold comes as evidence of the verdict, which every
     verifier gives, rather than as the gold calls of a training set.

@@ -228,7 +228,7 @@ def _is_call(arguments: Any) -> bool:
 
 
 def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """The first example, which a person wrote or the tool itself gave (ToolDNA, section 3.3)."""
+    """The first example, which a person wrote or the tool itself gave (ToolDNA, appendix B)."""
     before, after = sequence(change.base.examples), sequence(change.candidate.examples)
     if before and not (after and same(before[0], after[0])):
         yield failed("first_example_changed", field="examples[0]")

@@ -136,7 +136,7 @@ class FlatLibrary:
 VARIANTS: Mapping[str, str] = MappingProxyType(
     {
         "default": "the stages of this package; no model",
-        "paper": "Algorithm 2 as written, a planner model judges L2, L3 and L4; needs a model",
+        "paper": "Algorithm 2, all that L3 accepts ranked; needs a model as planner and judge",
         "flat_library": "every schema until the budget is full; with a model judged first",
         "flat_dense": "vectors alone; needs an embedder",
         "text_hierarchy": "a tree of text summaries, descended by vectors; needs an embedder",

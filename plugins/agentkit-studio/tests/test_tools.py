@@ -29,7 +29,7 @@ from .conftest import studio_of
 def composite(store):
     """A library with a composite in it."""
     manager = ToolManager(store, tools=primitive_library())
-    manager.register(primitive_library(), reason="the warm library")
+    manager.register(primitive_library(), reason="the primitives")
     manager.insert(
         '''
 @composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])

@@ -40,7 +40,7 @@ def store():
 
 @pytest.fixture
 def make_manager(store):
-    """Makes a manager over the warm library; by default nobody is asked for evidence."""
+    """Makes a manager over the primitives; by default nobody is asked for evidence."""
 
     def make(*further, over=None, **options):
         tools = [*primitive_library(), *further]

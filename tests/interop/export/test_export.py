@@ -83,7 +83,7 @@ def fill(store: Store) -> ToolManager:
     manager = ToolManager(
         store, tools=code, author=PERSON, lifecycle=LifecyclePolicy(), validate=by_numbers
     )
-    manager.register([*code, *sample_library()], reason="the warm library")
+    manager.register([*code, *sample_library()], reason="the primitives")
     manager.insert(ORDER_TOTAL, reason="asked for often")
     promote(manager, "add", "A first number and a second one.")
     manager.edit(

@@ -67,7 +67,7 @@ class RolloutSums:
         reward_parts: Mean of each part.
         reward_notes: Mean of what else the reward function recorded.
         weight: Mean weight.
-        weight_scale: ``sum |w A| / sum |A|`` over the advantages A: a factor on the learning rate.
+        weight_scale: ``sum |w A| / sum |A|`` over the advantages A: how much larger they become.
         labels: How often each failure label was given to a turn.
     """
 
@@ -93,7 +93,7 @@ class LibrarySize:
     Attributes:
         tools: How many tools.
         composites: How many of them are composites.
-        mean_depth: Mean depth of the composites (CoCoDA, Figure 2a); 0 without any.
+        mean_depth: Mean depth of the composites; 0 without any.
         max_depth: Of the deepest.
         tokens: What all definitions cost in a prompt, estimated.
     """

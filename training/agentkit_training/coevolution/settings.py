@@ -3,7 +3,7 @@
 =========================  =========================================================================
 name                       what it is
 =========================  =========================================================================
-``vanilla``                plain GRPO: the baseline of all three papers
+``vanilla``                plain GRPO: the baseline of ToolDNA and SEAL
 ``tooldna``                evolution and feedback path (ToolDNA, Algorithm 1)
 ``tooldna-no-feedback``    without lines 15 to 22 (ToolDNA, Table 3: "-Feedback Mechanism")
 ``tooldna-no-evolution``   without lines 8 to 14 ("-Evolution Mechanism")

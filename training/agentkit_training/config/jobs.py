@@ -215,8 +215,7 @@ class WeightingSection:
     """How advantages are weighted by diagnosis (SEAL, Eq. 10 to 12).
 
     Attributes:
-        normalised: Whether the weights are scaled to hold a mean; otherwise they raise the learning
-            rate.
+        normalised: Whether the weights are scaled to hold the mean size of the advantages.
     """
 
     normalised: bool = True
@@ -337,8 +336,8 @@ PAPER_UPDATES: Mapping[str, tuple[float, int]] = MappingProxyType(
     {"vanilla": (0.001, 4), "tooldna": (0.001, 4), "seal": (0.001, 4), "cocoda": (0.01, 1)}
 )
 """KL coefficient and mini-batches of a step, by the paper that a named configuration is of: ToolDNA
-(appendix on training), SEAL (Table 4; vanilla runs have the same) and CoCoDA (Table 4). All clip at
-0.2."""
+(appendix on training), SEAL (Table 4; vanilla runs have the same) and CoCoDA (Table 4, which names
+no mini-batches). All clip at 0.2."""
 
 
 def named_run(name: str, config: CoevolveConfig) -> CoevolveConfig:

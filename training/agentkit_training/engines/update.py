@@ -1,8 +1,9 @@
 """One GRPO update: short and exact, in one process.
 
 What it leaves out makes it quick, not different: rollouts whose advantage is 0 add nothing to the
-gradient and are not read; each prompt is read once for all its rollouts, and what several prompts
-begin with once for all of them; logits are computed for completion tokens alone.
+gradient and are not read, unless there is a KL divergence; each prompt is read once for all its
+rollouts, and what several prompts begin with once for all of them; logits are computed for
+completion tokens alone.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ def shortened(gold: Mapping[str, Episode], library: Library) -> Mapping[str, Epi
 
     Args:
         gold: By the id of its task, an episode with the results of its calls.
-        library: The warm library.
+        library: That of the warm-up.
     """
     held = {digest(tool.definition.body): tool.name for tool in library if tool.definition.body}
     primitives = {one.name: one for one in library.definitions if not one.is_composite}

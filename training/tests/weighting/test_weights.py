@@ -67,7 +67,7 @@ WEIGHTINGS = st.builds(Weighting, normalised=st.booleans(), scaled=st.booleans()
 
 
 def mean_weight(rollouts):
-    """The mean weight of what is trained on: a factor on the learning rate."""
+    """The mean weight of what is trained on: how much larger they make the advantages."""
     weights = [one.weight for one in rollouts if not one.fault]
     return sum(weights) / len(weights) if weights else 1.0
 

@@ -6,8 +6,6 @@ For each seed the trainings begin with the same fine-tuned adapter and go throug
 * ``interface``: training prompts say what the failure profile asks for (SEAL, section 3.3);
 * ``weights``: advantages are weighted by diagnosis, as SEAL has them (Eq. 10 to 12);
 * ``both``;
-* ``scaled``: ``vanilla`` with the learning rate times what ``weights`` makes of the size of the
-  advantages: what weights of more than 1 do by themselves;
 * ``coevolved``: GRPO while the library learns from refusals; ``shuffled``: each tool from another
   one's; ``library``: the library alone learns, the policy stays.
 
@@ -24,15 +22,15 @@ knows the first world by heart is wrong. ``rules.json`` in the output has the to
 tell what the first world demands, for ``--set library=`` or, in the fine-tuning alone, ``--warm-set
 library=``; in ``enums.json`` only those with lists of values tell theirs.
 
-A finished part is kept and not done again. Seeds and arms may run as processes of their own
-(``scaled`` after ``weights``); ``--summary`` prints the table of what is there.
+A finished part is kept and not done again, a broken one gone on with from its newest checkpoint
+(``--set watch.checkpoint_every=2``). Seeds and arms may run as processes of their own;
+``--summary`` prints the table of what is there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -50,21 +48,20 @@ from agentkit_training.export.handover import library_of as library_at
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.running import HANDOVER, LIBRARY, POLICY
 from agentkit_training.rollout.collecting import collect
-from agentkit_training.runs import RunDirectory
 from agentkit_training.tasks.hidden_constraints.family import library_of
 from agentkit_training.tasks.hidden_constraints.tools import TOOLS, World
 from agentkit_training.tasks.loading import load_tasks_for_training
 
-_WARM, _VANILLA, _WEIGHTS, _SCALED = "warm", "vanilla", "weights", "scaled"
+_WARM, _VANILLA = "warm", "vanilla"
 _RAW = ("coevolution.weighting=true", "weighting.normalised=false")
 ARMS: dict[str, tuple[str, ...]] = {
     _VANILLA: (),
     "interface": ("coevolution.interface=true",),
-    _WEIGHTS: _RAW,
+    "weights": _RAW,
     "both": ("coevolution.interface=true", *_RAW),
-    _SCALED: (),
 }
-"""SEAL's arms."""
+"""SEAL's arms. ``vanilla`` has the learning rate of the others: a factor that weights have in every
+step is no gain in rate, since AdamW divides it out."""
 
 LEARNING: dict[str, tuple[str, ...]] = {
     "coevolved": ("coevolution.evidence=true",),
@@ -76,10 +73,8 @@ LEARNING: dict[str, tuple[str, ...]] = {
 PAIRS = (
     (_WARM, _VANILLA),
     (_VANILLA, "interface"),
-    (_VANILLA, _WEIGHTS),
-    (_SCALED, _WEIGHTS),
+    (_VANILLA, "weights"),
     (_VANILLA, "both"),
-    (_SCALED, "both"),
     (_VANILLA, "coevolved"),
     ("shuffled", "coevolved"),
     ("library", "coevolved"),
@@ -129,13 +124,7 @@ class Series:
         begun = f"policy.adapter={_adapter(self._folder(_WARM))}"
         given = ["policy.lora=null", begun, "cold_start=null"]
         given += (ARMS | LEARNING)[name]
-        config = self._config(*given)
-        if name == _SCALED:
-            optimizer = config.engine.optimizer
-            rate = optimizer.learning_rate * self._weight_scale()
-            engine = replace(config.engine, optimizer=replace(optimizer, learning_rate=rate))
-            config = replace(config, engine=engine)
-        self._train(name, config)
+        self._train(name, self._config(*given))
 
     def ask(self, name: str, place: Place) -> None:
         """Which held-out questions a policy answers rightly, unless that is known."""
@@ -172,16 +161,15 @@ class Series:
     def _train(self, name: str, config: CoevolveConfig) -> None:
         folder = self._folder(name)
         if not (folder / "report.html").exists():  # what a run writes last
-            shutil.rmtree(folder, ignore_errors=True)
             unmeasured = replace(config, tasks=replace(config.tasks, validation=0, test=0))
-            coevolve_job(unmeasured, folder, listen=lambda one: print(self.seed, name, one))
+            coevolve_job(
+                unmeasured,
+                folder,
+                resumes=folder.exists(),
+                listen=lambda one: print(self.seed, name, one, flush=True),
+            )
         for place in self.worlds:
             self.ask(name, place)
-
-    def _weight_scale(self) -> float:
-        records = RunDirectory(self._folder(_WEIGHTS)).records()
-        found = [one.figures["weight_scale"] for one in records if "weight_scale" in one.figures]
-        return sum(found) / len(found)
 
 
 def _left(run: Path, name: str) -> Path:
