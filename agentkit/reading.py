@@ -205,16 +205,21 @@ def read_once(text: str | bytes) -> Any:
     Raises:
         ValueError: As for ``read_json``, or an object has a name twice.
     """
+    return read_json(text, decode=lambda known: json.loads(known, object_pairs_hook=named_once))
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = Counter(name for name, _ in pairs)
-            twice = next(name for name, count in names.items() if count > 1)
-            raise ReadingLimitError(f"{twice!r:.80} is given twice in one object")
-        return found
 
-    return read_json(text, decode=lambda known: json.loads(known, object_pairs_hook=once))
+def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of these names and values, for ``object_pairs_hook``.
+
+    Raises:
+        ValueError: A name is there twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in names.items() if count > 1)
+        raise ReadingLimitError(f"{twice!r:.80} is given twice in one object")
+    return found
 
 
 def read_answer(text: str) -> Any:

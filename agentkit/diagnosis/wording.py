@@ -34,8 +34,8 @@ _OPENINGS: dict[FailureKind, str] = {
 
 _WAYS_OUT: dict[FailureKind, str] = {
     "malformed_arguments": (
-        "Send the call again; its arguments are one JSON object with nothing around it, names and "
-        "texts in double quotes, all brackets closed."
+        "Send the call again; its arguments are one JSON object with nothing around it, each name "
+        "once, names and texts in double quotes, all brackets closed."
     ),
     "unknown_tool": "Use only the tools that are offered.",
     "invalid_arguments": "Correct the arguments and call it again.",

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from agentkit.errors import ModelResponseError, ReadingLimitError, UsageError
 from agentkit.messages import JsonObject, ToolCall, clean
 from agentkit.models.base import ModelSettings
-from agentkit.reading import read_json
+from agentkit.reading import named_once, read_json
 
 LONGEST_NAME = 64
 """Longest tool name, in characters, that OpenAI and Anthropic both accept."""
@@ -201,6 +201,7 @@ def _refuse_constant(name: str) -> float:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_ARGUMENTS = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=named_once)
 
 
 def parse_json(text: str, *, most: int = 0) -> Any:
@@ -370,11 +371,14 @@ class CallDecoder:
 
 
 def _decode_arguments(text: str) -> Any:
-    """The decoded text; the text itself when it is not JSON, or holds half a character."""
+    """The decoded text; the text itself when it is not JSON, or holds half a character.
+
+    Nor is one read in which a name stands twice: who approves it may have read the other value.
+    """
     if not text.strip():
         return {}
     try:
-        value = parse_json(text)
+        value = read_json(text, decode=_ARGUMENTS.decode)
         if "\\u" in text or not text.isascii():
             json.dumps(value, ensure_ascii=False).encode()
     except ValueError:  # UnicodeEncodeError is one
