@@ -20,7 +20,8 @@ With ``--worlds first told swapped`` it answers the same questions under texts t
 and in the swapped world too, under texts that tell those there: who has learned to read is right, who
 knows the first world by heart is wrong. ``rules.json`` in the output has the tools under texts that
 tell what the first world demands, for ``--set library=`` or, in the fine-tuning alone, ``--warm-set
-library=``; in ``enums.json`` only those with lists of values tell theirs.
+library=``; in ``enums.json`` only those with lists of values tell theirs. ``mending.jsonl`` and
+``mending.json`` are questions and texts of ``mending.py``, for a fine-tuning that teaches to mend.
 
 A finished part is kept and not done again, a broken one gone on with from its newest checkpoint
 (``--set watch.checkpoint_every=2``). Seeds and arms may run as processes of their own;
@@ -39,6 +40,7 @@ from typing import Literal, TypeAlias, get_args
 
 import torch
 from intervals import Right, gain, of_each_seed
+from mending import write_mending
 
 from agentkit._waiting import wait_for
 from agentkit.interop.export import artifact_of, write_artifact
@@ -230,6 +232,7 @@ def main() -> None:
     some = library_of("fixed").with_tools(tool for tool in told if tool.name in lists)
     for name, library in (("rules", told), ("enums", some)):
         write_artifact(artifact_of(library), given.output / f"{name}.json")
+    write_mending(given.output)
     for seed in given.seeds:
         series = Series(
             seed=seed,
