@@ -373,7 +373,7 @@ class CallDecoder:
 def _decode_arguments(text: str) -> Any:
     """The decoded text; the text itself when it is not JSON, or holds half a character.
 
-    Nor is one read in which a name stands twice: who approves it may have read the other value.
+    A name that stands twice is no JSON here: whoever approves the text may have read either value.
     """
     if not text.strip():
         return {}

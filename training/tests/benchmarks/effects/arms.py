@@ -167,7 +167,7 @@ class Series:
             coevolve_job(
                 unmeasured,
                 folder,
-                resumes=folder.exists(),
+                resumes=(folder / "run.json").exists(),
                 listen=lambda one: print(self.seed, name, one, flush=True),
             )
         for place in self.worlds:
@@ -227,10 +227,9 @@ def main() -> None:
     text = (given.config or demo).read_text(encoding="utf-8")
     changes = [*(() if given.config else SMALL), *given.changes]
     given.output.mkdir(parents=True, exist_ok=True)
-    lists = {name for name, tool in TOOLS.items() if tool.kind == "enum"}
-    told = library_of("rules")
-    some = library_of("fixed").with_tools(tool for tool in told if tool.name in lists)
-    for name, library in (("rules", told), ("enums", some)):
+    lists = [name for name, tool in TOOLS.items() if tool.kind == "enum"]
+    some = library_of("fixed").with_tools(library_of("rules", names=lists))
+    for name, library in (("rules", library_of("rules")), ("enums", some)):
         write_artifact(artifact_of(library), given.output / f"{name}.json")
     write_mending(given.output)
     for seed in given.seeds:

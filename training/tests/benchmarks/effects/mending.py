@@ -14,6 +14,7 @@ from pathlib import Path
 from agentkit.evaluation import FinalState, Task
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import artifact_of, write_artifact
+from agentkit_training.files import whole_file
 from agentkit_training.tasks.hidden_constraints.family import (
     HiddenWorld,
     gold_calls,
@@ -39,11 +40,12 @@ def write_mending(folder: Path) -> None:
         hidden_constraints(asked, kinds=_KINDS, train=_EACH, judged="world").train.tasks
         for asked in ("first", "swapped")
     )
-    with (folder / "mending.jsonl").open("w", encoding="utf-8") as file:
-        for task, guess in zip(right, guessed, strict=True):
-            before = gold_calls(guess) if tool_of(task).kind == _GUESSED else ()
-            solved = FinalState(calls=(*before, *gold_calls(task)))
-            file.write(json.dumps(task_to_json(replace(task, expects=(solved,)))) + "\n")
-    told = (one for one in library_of("rules") if one.name in TOOLS)
-    some = library_of("fixed").with_tools(one for one in told if TOOLS[one.name].kind != _GUESSED)
-    write_artifact(artifact_of(some), folder / "mending.json")
+    lines = []
+    for task, guess in zip(right, guessed, strict=True):
+        before = gold_calls(guess) if tool_of(task).kind == _GUESSED else ()
+        solved = FinalState(calls=(*before, *gold_calls(task)))
+        lines.append(json.dumps(task_to_json(replace(task, expects=(solved,)))) + "\n")
+    with whole_file(folder / "mending.jsonl") as draft:  # other seeds and arms may read it now
+        draft.write_text("".join(lines), encoding="utf-8")
+    told = library_of("rules", names=[name for name, one in TOOLS.items() if one.kind != _GUESSED])
+    write_artifact(artifact_of(library_of("fixed").with_tools(told)), folder / "mending.json")
