@@ -368,13 +368,16 @@ def _read_integer(text: str) -> Any:
 
 
 def _read_container(text: str, opening: str) -> Any:
-    from agentkit.reading import named_once  # not for a start without any text to read
-
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not JSON")
 
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) != len(pairs):
+            raise ValueError("a key is repeated, so reading the text would lose one of its values")
+        return found
+
     try:
-        read = json.loads(text, object_pairs_hook=named_once, parse_constant=refuse)
+        read = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
         return read if text.startswith(opening) and is_finite(read) else _NOTHING
     except (ValueError, RecursionError):
         return _NOTHING
